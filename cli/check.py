@@ -1,0 +1,43 @@
+"""``fedfreeze check``: read a strategy and say everything that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from fedfreeze import strict_toml
+from fedfreeze.errors import ConfigError
+from strategies import schema
+
+
+def check(
+    strategy: Annotated[str, typer.Argument(metavar="FILE")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key over the file; repeatable."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object.")
+    ] = False,
+) -> None:
+    """Read a strategy, report every mistake with its line, and print it resolved.
+
+    FILE is a strategy TOML or the name of a preset.
+
+    Example: fedfreeze check strategy.toml --set local.epochs=2
+    """
+    try:
+        read = schema.load(strategy, set_ or ())
+    except ConfigError as error:
+        if as_json:
+            print(json.dumps({"valid": False, "problems": error.problems}))
+            raise typer.Exit(error.exit_code) from error
+        raise
+    if as_json:
+        resolved = read.model_dump(mode="json", by_alias=True, exclude_none=True)
+        print(json.dumps({"valid": True, "problems": [], "strategy": resolved}))
+        return
+    print(f"# {strategy} is a valid strategy. With every default it reads:\n")
+    print(strict_toml.write(read), end="")

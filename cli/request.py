@@ -1,0 +1,153 @@
+"""What a person asked to run: two texts and a few numbers, kept so that it can be asked again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import device_profiles
+from device_profiles import fleet as fleet_room
+from device_profiles.fleet import Fleet
+from fedfreeze.errors import ConfigError, StateError
+from fedfreeze.run_folder import RunFolder
+from strategies import schema
+from strategies.schema import Strategy
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request.
+
+    Attributes:
+        stem: short name of the strategy, for the run's name.
+        strategy_text: TOML as it was written.
+        fleet_text: TOML as it was written.
+        overrides: ``key=value``, later ones win.
+        clients: how many boards to simulate.
+    """
+
+    stem: str
+    strategy_text: str
+    fleet_text: str
+    overrides: tuple[str, ...]
+    clients: int
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy with its overrides; see :func:`strategies.schema.from_text`."""
+        return schema.from_text(self.strategy_text, f"{self.stem}.toml", self.overrides)
+
+    def with_rounds(self, rounds: int | None) -> Request:
+        """The same request for another number of rounds."""
+        if rounds is None:
+            return self
+        overrides = (*self.overrides, f"rounds={rounds}")
+        return Request(self.stem, self.strategy_text, self.fleet_text, overrides, self.clients)
+
+    def save(self, folder: RunFolder) -> None:
+        """Write it into the run's folder."""
+        folder.strategy.write_text(self.strategy_text, encoding="utf-8")
+        folder.fleet.write_text(self.fleet_text, encoding="utf-8")
+        rest = {"stem": self.stem, "set": list(self.overrides), "clients": self.clients}
+        folder.request.write_text(json.dumps(rest), encoding="utf-8")
+
+    def run_config(
+        self, folder: RunFolder, *, resume: bool, start_timeout_s: float = 120.0
+    ) -> dict[str, bool | int | float | str]:
+        """The values that the server app reads, by the keys of its project file.
+
+        The texts travel, not their paths: a path means nothing where the server runs.
+        """
+        return {
+            "strategy": self.stem,
+            "strategy-toml": self.strategy_text,
+            "fleet-toml": self.fleet_text,
+            "set": json.dumps(list(self.overrides)),
+            "min-nodes": self.clients,
+            "start-timeout-s": start_timeout_s,
+            "out-dir": str(folder.path.absolute()),
+            "resume": resume,
+        }
+
+
+def new(
+    strategy: str,
+    fleet: str | None,
+    overrides: Sequence[str],
+    *,
+    seed: int | None = None,
+    rounds: int | None = None,
+    clients: int | None = None,
+) -> Request:
+    """A request from what stands on the command line.
+
+    Args:
+        strategy: a preset's name or a file.
+        fleet: a fleet's name or a file; None takes the one that the strategy names.
+        overrides: ``key=value`` in the strategy.
+        seed: an override of its own name, as is ``rounds``.
+        rounds: see ``seed``.
+        clients: how many boards to simulate; None for the fleet's size.
+
+    Raises:
+        ConfigError: something in it is wrong; all mistakes of a file at once.
+    """
+    every = [*overrides]
+    if fleet is not None:
+        every.append(f"fleet={json.dumps(fleet)}")
+    if seed is not None:
+        every.append(f"seed={seed}")
+    if rounds is not None:
+        every.append(f"rounds={rounds}")
+    checked = schema.load(strategy, every)
+    fleet_text, boards = read_fleet(checked.fleet)
+    return Request(
+        stem=Path(strategy).stem,
+        strategy_text=schema.read_text(strategy),
+        fleet_text=fleet_text,
+        overrides=tuple(every),
+        clients=boards.size if clients is None else clients,
+    )
+
+
+def saved(folder: RunFolder) -> Request:
+    """The request that a run was started with.
+
+    Raises:
+        ConfigError: the run was not started by this command.
+        StateError: its files are not what :meth:`Request.save` writes.
+    """
+    try:
+        rest: Any = json.loads(folder.request.read_text(encoding="utf-8"))
+        return Request(
+            stem=str(rest["stem"]),
+            strategy_text=folder.strategy.read_text(encoding="utf-8"),
+            fleet_text=folder.fleet.read_text(encoding="utf-8"),
+            overrides=tuple(str(override) for override in rest["set"]),
+            clients=int(rest["clients"]),
+        )
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f'run "{folder.name}" cannot be resumed from here: expected {error.filename}, '
+            "which `fedfreeze run` writes; resume it with the command that started it"
+        ) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            f"{folder.request}: expected what `fedfreeze run` writes, got something else "
+            f"({error!r:.100}); start a new run"
+        ) from error
+
+
+def read_fleet(name_or_path: str) -> tuple[str, Fleet]:
+    """The text of a fleet and what it says.
+
+    Raises:
+        ConfigError: see :func:`device_profiles.fleet.load_fleet`.
+    """
+    fleet = fleet_room.load_fleet(name_or_path)
+    shipped = Path(device_profiles.__file__).parent / "fleets" / f"{name_or_path}.toml"
+    path = shipped if name_or_path in fleet_room.fleets() else Path(name_or_path)
+    return path.read_text(encoding="utf-8"), fleet

@@ -1,0 +1,99 @@
+"""Who this node is and what it can do now.
+
+A simulated client has no ``device-id`` in its node config; it stands for a board of the fleet that
+the server names, and its capacity is that board's profile with seeded jitter. A real board is
+started with ``--node-config 'device-id="cam-07" profile="rpi-4b-4gb"'``; its free memory is
+measured, the rest comes from the profile, or is assumed from the fleet's weakest board.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import psutil
+from flwr.app import Context
+
+from device_profiles.board import Board, load_board
+from device_profiles.fleet import fleet_from_text
+from device_profiles.simulated import simulated_capacity
+from fedfreeze.capacity import Capacity, Known, Source
+from fedfreeze.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One node.
+
+    Attributes:
+        index, clients: which part of the data it holds, of how many.
+        simulated: whether its capacity comes from a profile with jitter.
+        state_dir, data_dir: what the node was started with; None if nothing was said.
+    """
+
+    device_id: str
+    index: int
+    clients: int
+    simulated: bool
+    profile: str | None
+    state_dir: str | None
+    data_dir: str | None
+
+
+def identify(context: Context) -> Identity:
+    """Read the node config.
+
+    Raises:
+        ConfigError: a key has a wrong type, or the node has neither a device-id nor a partition.
+    """
+    config = context.node_config
+    text = {}
+    for key in ("device-id", "profile", "state-dir", "data-dir"):
+        value = config.get(key)
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"node-config {key}: expected text, got {value!r}")
+        text[key] = value or None
+    index, clients = config.get("partition-id"), config.get("num-partitions")
+    simulated = text["device-id"] is None
+    if simulated and not isinstance(index, int):
+        raise ConfigError(
+            "this node has no name; start it with --node-config 'device-id=\"...\"' "
+            "(simulated nodes are named by their partition-id)"
+        )
+    return Identity(
+        device_id=text["device-id"] or f"sim-{index:04d}",
+        index=index if isinstance(index, int) else 0,
+        clients=clients if isinstance(clients, int) else 1,
+        simulated=simulated,
+        profile=text["profile"],
+        state_dir=text["state-dir"],
+        data_dir=text["data-dir"],
+    )
+
+
+def capacity_now(
+    who: Identity, *, fleet: str, seed: int, round_number: int
+) -> tuple[Capacity, str]:
+    """What the node can do now, and the name of the profile that this rests on."""
+    boards = fleet_from_text(fleet, "fleet.toml")
+    if who.simulated:
+        board = boards.board(who.index, who.clients)
+        capacity = simulated_capacity(
+            board, seed=seed, device_id=who.device_id, round_number=round_number
+        )
+        return capacity, board.name
+    if who.profile is not None:
+        board, source = load_board(who.profile), "profile"
+    else:
+        board, source = min(boards.entries, key=lambda b: b.memory.value), "assumed"
+    capacity = _of(board, "profile" if source == "profile" else "assumed")
+    free = Known(float(psutil.virtual_memory().available), "measured")
+    return replace(capacity, memory_bytes=free), board.name
+
+
+def _of(board: Board, source: Source) -> Capacity:
+    return Capacity(
+        flops_per_s=Known(board.flops.value, source),
+        memory_bytes=Known(board.memory.value, source),
+        uplink_bytes_per_s=Known(board.uplink.value, source),
+        downlink_bytes_per_s=Known(board.downlink.value, source),
+    )

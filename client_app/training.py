@@ -1,0 +1,167 @@
+"""Local training under a plan: stage by stage, trained layers only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from client_app.freezing import Freezer
+from fedfreeze.errors import ConfigError, RunError
+from fedfreeze.layout import Arrays, Layout
+from fedfreeze.plan import Plan
+from fedfreeze.wall_clock import SystemClock, WallClock
+from strategies.aggregation.step import l2_norm
+from strategies.local_step import LocalStep
+from strategies.tables import Local
+from tasks.task import Examples, Task, load_arrays
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What local training gave.
+
+    Attributes:
+        delta: trained minus published, for the float tensors of the trained layers.
+        loss: mean over the examples of the last epoch, as they were seen.
+        train_s: measured wall-clock seconds.
+    """
+
+    delta: dict[str, NDArray[Any]]
+    loss: float
+    train_s: float
+
+
+def chosen_device(wanted: str) -> torch.device:
+    """``auto`` is cuda where there is one.
+
+    Raises:
+        ConfigError: cuda was asked for and is not there.
+    """
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
+        raise ConfigError(
+            'local.device: expected a CUDA device, torch sees none; use "auto" or "cpu", or '
+            "install a torch build for this board's GPU"
+        )
+    return torch.device("cuda" if there and wanted != "cpu" else "cpu")
+
+
+def stage_starts(plan: Plan, steps: int) -> tuple[int, ...]:
+    """The step at which each stage begins; stages shorter than a step may begin together.
+
+    >>> from fedfreeze.plan import Stage
+    >>> halves = Plan((Stage(0.5, ("a",)), Stage(0.5, ("a", "b"))), 1, 8, 0)
+    >>> stage_starts(halves, 5)
+    (0, 2)
+    """
+    before = [
+        math.fsum(stage.share for stage in plan.stages[:at]) for at in range(len(plan.stages))
+    ]
+    # The last bits of a sum of shares must not decide in which step a stage begins.
+    return tuple(math.floor(share * steps + 1e-9) for share in before)
+
+
+def train(
+    task: Task,
+    published: Arrays,
+    examples: Examples,
+    plan: Plan,
+    *,
+    layout: Layout,
+    local: Local,
+    learning_rate: float,
+    seed: int,
+    device: torch.device,
+    step: LocalStep,
+    clock: WallClock | None = None,
+) -> Trained:
+    """Train the plan's layers from the published model.
+
+    Raises:
+        RunError: the loss left the finite numbers.
+    """
+    clock = clock or SystemClock()
+    begin_s = clock.now()
+    torch.manual_seed(seed)
+    model = task.build().to(device)
+    load_arrays(model, published)
+    freezer = Freezer(model, layout)
+    freezer.train(plan.trained)
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    optimizer = _optimizer(list(parameters.values()), local, learning_rate)
+    step.begin(parameters)
+    starts = stage_starts(plan, plan.epochs * _batches(examples, plan))
+    inputs, targets = examples.inputs.to(device), examples.targets.to(device)
+    order = np.random.default_rng(seed)
+    at, stage, loss_sum = 0, -1, 0.0
+    for _ in range(plan.epochs):
+        permutation = torch.from_numpy(order.permutation(len(examples))).to(device)
+        loss_sum = 0.0
+        for chosen in torch.split(permutation, plan.batch_size):
+            while stage + 1 < len(starts) and starts[stage + 1] <= at:
+                stage += 1
+                freezer.train(plan.stages[stage].layers)
+            optimizer.zero_grad(set_to_none=True)
+            loss = task.loss(model(inputs[chosen]), targets[chosen])
+            if not torch.isfinite(loss):
+                raise RunError(
+                    f"local training diverged in step {at + 1}: the loss is {loss.item()}; lower "
+                    "local.learning-rate, lengthen local.warm-up-rounds or set local.clip-norm"
+                )
+            loss.backward()  # type: ignore[no-untyped-call]
+            if local.clip_norm is not None:
+                nn.utils.clip_grad_norm_(list(parameters.values()), local.clip_norm)
+            step.after_backward(parameters)
+            optimizer.step()
+            loss_sum += loss.item() * len(chosen)
+            at += 1
+    return Trained(
+        delta=_delta(model, published, plan, layout),
+        loss=loss_sum / len(examples),
+        train_s=clock.now() - begin_s,
+    )
+
+
+def _batches(examples: Examples, plan: Plan) -> int:
+    return math.ceil(len(examples) / plan.batch_size)
+
+
+def _delta(
+    model: nn.Module, published: Arrays, plan: Plan, layout: Layout
+) -> dict[str, NDArray[Any]]:
+    state = model.state_dict()
+    return {
+        tensor.name: state[tensor.name].cpu().numpy() - published[tensor.name]
+        for layer in layout.ordered(plan.trained)
+        for tensor in layout[layer].tensors
+        if tensor.is_float
+    }
+
+
+def _optimizer(
+    parameters: list[nn.Parameter], local: Local, learning_rate: float
+) -> torch.optim.Optimizer:
+    if local.optimizer == "sgd":
+        return torch.optim.SGD(
+            parameters, learning_rate, momentum=local.momentum, weight_decay=local.weight_decay
+        )
+    kind = torch.optim.Adam if local.optimizer == "adam" else torch.optim.AdamW
+    return kind(parameters, learning_rate, weight_decay=local.weight_decay)
+
+
+def movements(delta: Mapping[str, Any], published: Arrays, layout: Layout) -> dict[str, float]:
+    """Per layer in ``delta``, the norm of its parameters' update over their norm before."""
+    result = {}
+    for layer in layout:
+        names = [tensor.name for tensor in layer.parameters if tensor.name in delta]
+        if names:
+            moved = l2_norm(delta[name] for name in names)
+            result[layer.name] = moved / (l2_norm(published[name] for name in names) + 1e-12)
+    return result

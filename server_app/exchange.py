@@ -1,0 +1,113 @@
+"""Sending messages and collecting replies, without ever waiting longer than asked.
+
+Flower's ``send_and_receive`` polls every three seconds in deployment, and one of its pulls can
+block for minutes while a slow board is still uploading. Here a thread pulls and the caller waits
+for it no longer than the timeout.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from logging import WARNING
+
+from flwr.app import Message
+from flwr.common.logger import log
+from flwr.serverapp import Grid
+
+from fedfreeze.errors import RunError
+from fedfreeze.wall_clock import SystemClock, WallClock
+
+POLL_S = 0.1
+
+# Flower's code for a simulated client whose worker process died.
+WORKER_DIED = 0
+
+
+class Exchange:
+    """Callable as :data:`strategies.enrolment.Exchange` wants it.
+
+    Raises:
+        RunError: a simulation worker died; Ray would fail every later message in no time.
+    """
+
+    def __init__(self, clock: WallClock | None = None, poll_s: float = POLL_S) -> None:
+        self._clock = clock or SystemClock()
+        self._poll_s = poll_s
+
+    def __call__(
+        self, grid: Grid, messages: Sequence[Message], timeout_s: float
+    ) -> tuple[list[Message], dict[int, str]]:
+        """Send, and return the good replies and why each other node has none."""
+        # A list: a generator would be walked twice in deployment.
+        ids = list(grid.push_messages(list(messages)))
+        owner = {
+            message_id: message.metadata.dst_node_id
+            for message_id, message in zip(ids, messages, strict=True)
+        }
+        good: list[Message] = []
+        failed: dict[int, str] = {}
+        puller = _Puller(grid, set(owner), self._poll_s)
+        end_s = self._clock.now() + timeout_s
+        while owner and (left_s := end_s - self._clock.now()) > 0:
+            for reply in puller.next(left_s):
+                # Errors made by the SuperLink carry its own node id, so the message id decides.
+                node = owner.pop(reply.metadata.reply_to_message_id, None)
+                if node is None:
+                    continue
+                if reply.has_error():
+                    failed[node] = _reason(reply)
+                else:
+                    good.append(reply)
+        puller.stop()
+        failed.update(dict.fromkeys(owner.values(), f"no reply within {timeout_s:g} s"))
+        return good, failed
+
+
+class _Puller:
+    """A daemon thread that pulls until everything came or it is told to stop."""
+
+    def __init__(self, grid: Grid, waiting: set[str], poll_s: float) -> None:
+        self._grid = grid
+        self._waiting = waiting
+        self._poll_s = poll_s
+        self._arrived: queue.Queue[list[Message] | BaseException] = queue.Queue()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="fedfreeze-pull", daemon=True).start()
+
+    def next(self, timeout_s: float) -> list[Message]:
+        """What came next; empty after ``timeout_s``."""
+        try:
+            arrived = self._arrived.get(timeout=timeout_s)
+        except queue.Empty:
+            return []
+        if isinstance(arrived, BaseException):
+            raise arrived
+        return arrived
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        try:
+            while self._waiting and not self._stopped.is_set():
+                replies = list(self._grid.pull_messages(sorted(self._waiting)))
+                self._waiting -= {reply.metadata.reply_to_message_id for reply in replies}
+                if replies:
+                    self._arrived.put(replies)
+                elif self._waiting:
+                    self._stopped.wait(self._poll_s)
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
+            self._arrived.put(error)
+
+
+def _reason(reply: Message) -> str:
+    reason = f"code {reply.error.code}: {(reply.error.reason or 'no reason given')[-500:]}"
+    if reply.error.code == WORKER_DIED:
+        raise RunError(
+            f"a simulation worker died ({reason}); the machine may be out of memory: use fewer "
+            "workers, then go on with --resume"
+        )
+    log(WARNING, "node %d failed: %s", reply.metadata.dst_node_id, reason)
+    return reason

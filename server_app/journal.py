@@ -1,0 +1,123 @@
+"""What a run writes down round by round: ``rounds.jsonl`` and ``decisions.jsonl``.
+
+Both are cut back to the checkpoint when a run is resumed, so that a round stands in them once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedfreeze.layout import Layout
+from strategies.orders import Asked
+from strategies.replies import Answer
+from strategies.round_result import RoundResult
+
+
+class Lines:
+    """A JSON Lines file that survives a crash: each append is flushed to the device."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, *records: dict[str, Any]) -> None:
+        """Add one line for each record."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(record)}\n" for record in records)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Every whole line; a torn last line is left out."""
+        if not self._path.exists():
+            return
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+    def cut_after(self, number: int) -> None:
+        """Drop every record of a later round."""
+        kept = [record for record in self.read() if record["round"] <= number]
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text("".join(f"{json.dumps(r)}\n" for r in kept), encoding="utf-8")
+        temporary.replace(self._path)
+
+
+def decisions(result: RoundResult, layout: Layout) -> list[dict[str, Any]]:
+    """The audit log of a round: one record a client, with the reason for every layer."""
+    records = [_decision(result, layout, i, asked) for i, asked in sorted(result.asked.items())]
+    records += [
+        {"round": result.number, "device_id": i, "status": "sat-out", "detail": why}
+        for i, why in sorted(result.sat_out.items())
+        if i not in result.asked
+    ]
+    return records
+
+
+def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked) -> dict[str, Any]:
+    answer = result.answers.get(device_id)
+    plan = asked.plan if answer is None else answer.plan
+    record: dict[str, Any] = {
+        "round": result.number,
+        "device_id": device_id,
+        "profile": asked.client.profile,
+        "status": _status(result, device_id),
+        "capacity": asked.client.capacity.to_json(),
+        "layers": {
+            name: {
+                "decision": "freeze" if name in plan.frozen else "train",
+                "reason": plan.frozen[name].code if name in plan.frozen else None,
+                "detail": plan.frozen[name].detail if name in plan.frozen else None,
+                "suggested": "freeze" if name in asked.plan.frozen else "train",
+                "inputs": dict(asked.advice.inputs.get(name, {})),
+            }
+            for name in layout.names
+        },
+        "binding": plan.binding,
+        "epochs": plan.epochs,
+        "batch_size": plan.batch_size,
+        "stages": [[stage.share, list(stage.layers)] for stage in plan.stages],
+        "upload_budget_bytes": plan.upload_budget_bytes,
+        "download_bytes": asked.download_bytes,
+    }
+    for source in (result.failed, result.sat_out):
+        if device_id in source:
+            record["detail"] = source[device_id]
+    return record | (_measured(answer) if answer is not None else {})
+
+
+def _measured(answer: Answer) -> dict[str, Any]:
+    return {
+        "examples": answer.report.examples,
+        "upload_packet_bytes": answer.packet_bytes,
+        "upload_bytes": answer.upload_bytes,
+        "modelled_download_s": answer.cost.modelled_download_s,
+        "modelled_compute_s": answer.cost.modelled_compute_s,
+        "modelled_upload_s": answer.cost.modelled_upload_s,
+        "modelled_memory_bytes": answer.cost.modelled_memory_bytes,
+        "train_s": answer.report.train_s,
+        "train_loss": answer.report.train_loss,
+        "residual_norm": answer.report.residual_norm,
+        "residual_was": answer.report.detail,
+        "measures": {
+            name: {"gradient_norm": m.gradient_norm, "movement": m.movement}
+            for name, m in answer.measures.items()
+        },
+    }
+
+
+def _status(result: RoundResult, device_id: str) -> str:
+    for status, members in (
+        ("used", result.used),
+        ("late", result.late),
+        ("sat-out", result.sat_out),
+        ("failed", result.failed),
+    ):
+        if device_id in members:
+            return status
+    return "void"

@@ -1,0 +1,134 @@
+"""The run config: what ``flwr run --run-config`` and ``fedfreeze run`` hand to the server.
+
+Flower accepts any type for a declared key and says nothing; here every key is checked first.
+
+    strategy         name of a preset
+    strategy-toml    text of a strategy file; wins over ``strategy``
+    fleet-toml       text of a fleet file; wins over the strategy's ``fleet``
+    set              overrides: a JSON list, or words such as "local.epochs=2 rounds=5"
+    min-nodes        nodes that must be there before round 1; 0 takes the strategy's
+    start-timeout-s  how long to wait for them
+    out-dir          absolute folder of the run; empty: a new one under ~/.fedfreeze/runs
+    resume           go on from the checkpoint in out-dir
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedfreeze.errors import ConfigError
+from fedfreeze.run_folder import RunFolder, new_run_folder
+from strategies import schema
+
+_DEFAULTS: dict[str, str | int | float | bool] = {
+    "strategy": "fedfreeze",
+    "strategy-toml": "",
+    "fleet-toml": "",
+    "set": "",
+    "min-nodes": 0,
+    "start-timeout-s": 120.0,
+    "out-dir": "",
+    "resume": False,
+}
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A checked run config.
+
+    Attributes:
+        strategy: as it will run, overrides applied.
+        fleet_toml: empty when the strategy's ``fleet`` is meant.
+    """
+
+    strategy: schema.Strategy
+    fleet_toml: str
+    min_nodes: int
+    start_timeout_s: float
+    folder: RunFolder
+    resume: bool
+
+
+def read(run_config: Mapping[str, Any]) -> RunRequest:
+    """Check a run config and make the run's folder.
+
+    Raises:
+        ConfigError: all mistakes at once.
+    """
+    unknown = sorted(set(run_config) - set(_DEFAULTS))
+    problems = [
+        f"run-config {key}: unknown key; the keys are {', '.join(_DEFAULTS)}. Keys of the "
+        f"strategy go into set, as in set='{key}=...'"
+        for key in unknown
+    ]
+    values = {**_DEFAULTS, **{k: v for k, v in run_config.items() if k in _DEFAULTS}}
+    for key, default in _DEFAULTS.items():
+        kinds = (int, float) if isinstance(default, float) else (type(default),)
+        value = values[key]
+        wrong = not isinstance(value, kinds) or (
+            isinstance(value, bool) and not isinstance(default, bool)
+        )
+        if wrong:
+            problems.append(f"run-config {key}: expected {type(default).__name__}, got {value!r}")
+    if problems:
+        raise ConfigError(problems, "Nothing was started.")
+    out_dir = Path(values["out-dir"])
+    if values["out-dir"] and not out_dir.is_absolute():
+        problems.append(
+            f"run-config out-dir: expected an absolute path, got {values['out-dir']!r}; the server "
+            "does not run in your folder"
+        )
+    if values["resume"] and not values["out-dir"]:
+        problems.append("run-config resume: needs out-dir, the folder of the run to go on with")
+    if values["min-nodes"] < 0:
+        problems.append(f"run-config min-nodes: expected 0 or more, got {values['min-nodes']}")
+    timeout_s = float(values["start-timeout-s"])
+    if not (math.isfinite(timeout_s) and timeout_s >= 0):
+        problems.append(f"run-config start-timeout-s: expected 0 or more, got {timeout_s}")
+    if problems:
+        raise ConfigError(problems, "Nothing was started.")
+    strategy = _strategy(values)
+    return RunRequest(
+        strategy=strategy,
+        fleet_toml=values["fleet-toml"],
+        min_nodes=values["min-nodes"] or strategy.clients.min_nodes,
+        start_timeout_s=timeout_s,
+        folder=_folder(out_dir) if values["out-dir"] else new_run_folder(values["strategy"]),
+        resume=values["resume"],
+    )
+
+
+def _strategy(values: Mapping[str, Any]) -> schema.Strategy:
+    overrides = _overrides(values["set"])
+    if values["strategy-toml"]:
+        return schema.from_text(values["strategy-toml"], "strategy.toml", overrides)
+    name = values["strategy"]
+    if name not in schema.presets():
+        raise ConfigError(
+            f"run-config strategy: expected one of {', '.join(schema.presets())}, got {name!r}; "
+            "for a file of your own use `fedfreeze run --strategy FILE`"
+        )
+    return schema.load(name, overrides)
+
+
+def _overrides(text: str) -> list[str]:
+    if not text.strip():
+        return []
+    try:
+        words = json.loads(text) if text.lstrip().startswith("[") else shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"run-config set: {error}, in {text!r:.100}") from error
+    if not all(isinstance(word, str) for word in words):
+        raise ConfigError(f'run-config set: expected words such as "rounds=5", got {text!r:.100}')
+    return list(words)
+
+
+def _folder(path: Path) -> RunFolder:
+    path.mkdir(parents=True, exist_ok=True)
+    return RunFolder(path)

@@ -1,0 +1,54 @@
+"""Running totals of a run, and the summary that they give."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from strategies.round_result import RoundResult
+
+LAST = 3
+
+
+@dataclass
+class Totals:
+    """What the summary needs of every round so far.
+
+    Attributes:
+        last_scores: test scores of the last three rounds.
+    """
+
+    upload_bytes: int = 0
+    upload_packet_bytes: int = 0
+    download_bytes: int = 0
+    dense_upload_bytes: int = 0
+    wall_s: float = 0.0
+    last_scores: list[float] = field(default_factory=list)
+
+    def add(self, result: RoundResult, dense_bytes: int, score: float, wall_s: float) -> None:
+        """Count one round."""
+        self.upload_bytes += result.upload_bytes
+        self.upload_packet_bytes += result.upload_packet_bytes
+        self.download_bytes += result.download_bytes
+        self.dense_upload_bytes += dense_bytes
+        self.wall_s += wall_s
+        self.last_scores = [*self.last_scores, score][-LAST:]
+
+    def to_json(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        return asdict(self)
+
+    def summary(self, metric: str) -> dict[str, Any]:
+        """For ``status.json``; the ratio is absent while nothing was sent."""
+        summary: dict[str, Any] = {
+            "upload_bytes": self.upload_bytes,
+            "upload_packet_bytes": self.upload_packet_bytes,
+            "download_bytes": self.download_bytes,
+            "dense_upload_bytes": self.dense_upload_bytes,
+            "wall_s": self.wall_s,
+        }
+        if self.last_scores:
+            summary[f"test_{metric}_last_three"] = sum(self.last_scores) / len(self.last_scores)
+        if self.upload_bytes:
+            summary["times_less_than_dense"] = self.dense_upload_bytes / self.upload_bytes
+        return summary

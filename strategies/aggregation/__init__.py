@@ -1,0 +1,1 @@
+"""How updates that cover different layers become one step."""

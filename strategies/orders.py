@@ -1,0 +1,119 @@
+"""From advice to orders: what each client of the cohort is told to do in a round."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from flwr.app import ArrayRecord, RecordDict
+
+from compression import EMPTY_PACKET_BYTES
+from fedfreeze.layout import Layout
+from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, packed
+from fedfreeze.plan import Plan
+from strategies.clients import Client
+from strategies.freeze.policy import Advice
+from strategies.planner import Limits
+from strategies.published import Published
+from strategies.tables import Clients, Compression, Local
+
+# A sparse packet of fewer bytes than this above its header cannot carry a value.
+LEAST_PAYLOAD_BYTES = 16
+
+# Header, segment table and scales of a dense packet, at most.
+DENSE_OVERHEAD_BYTES = 1_024
+
+_OPTIMIZER_SLOTS = {"sgd": 0, "adam": 2, "adamw": 2}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One client that was sent orders, and what the server must remember until it replies."""
+
+    client: Client
+    node_id: int
+    advice: Advice
+    plan: Plan
+    order: TrainOrder
+    download_bytes: int
+
+
+def limits(layout: Layout, clients: Clients, compression: Compression, local: Local) -> Limits:
+    """What the strategy asks of every client, in the planner's terms."""
+    floats = [tensor for tensor in layout.tensors.values() if tensor.is_float]
+    dense_bytes = sum(tensor.nbytes for tensor in floats)
+    if compression.mode == "dense":
+        overhead = DENSE_OVERHEAD_BYTES + 16 * len(floats)
+        full, smallest = overhead + dense_bytes * compression.bits // 32, overhead
+    else:
+        full = int(dense_bytes / compression.compression_ratio)
+        smallest = EMPTY_PACKET_BYTES + LEAST_PAYLOAD_BYTES
+    momentum = 1 if local.optimizer == "sgd" and local.momentum > 0 else 0
+    return Limits(
+        epochs=local.epochs,
+        batch_size=local.batch_size,
+        optimizer_slots=_OPTIMIZER_SLOTS[local.optimizer] + momentum,
+        upload_time_s=compression.upload_time,
+        full_upload_bytes=full,
+        dense_bits=compression.bits if compression.mode == "dense" else None,
+        deadline_s=clients.round_deadline,
+        smallest_packet_bytes=smallest,
+    )
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Writes orders: everything of them that is the same for all clients of a run."""
+
+    run: str
+    strategy: str
+    fleet: str
+    state_dir: str
+    downlink: str
+
+    def parts(self, client: Client, published: Published) -> tuple[tuple[str, ...], int]:
+        """The layers to send to a client, and the version that it adds them to (or NO_ROUND)."""
+        held = client.held_version if self.downlink == "delta" else None
+        layers = published.lacking(held)
+        complete = held is None or layers == published.layout.names
+        return layers, NO_ROUND if complete or held is None else held
+
+    def order(
+        self, client: Client, plan: Plan, published: Published, number: int, base_version: int
+    ) -> TrainOrder:
+        """The order for one client."""
+        accepted = client.accepted or (NO_ROUND, NO_TEXT)
+        return TrainOrder(
+            protocol=PROTOCOL,
+            run=self.run,
+            round_number=number,
+            device_id=client.device_id,
+            fingerprint=published.layout.fingerprint,
+            strategy=self.strategy,
+            fleet=self.fleet,
+            plan=json.dumps(plan.to_json(), separators=(",", ":")),
+            model_version=published.version,
+            base_version=base_version,
+            accepted_round=accepted[0],
+            accepted_digest=accepted[1],
+            envelope_bytes=client.envelope_bytes,
+            state_dir=self.state_dir,
+        )
+
+
+class Parcels:
+    """The model parts of one round; clients that lack the same layers share one array."""
+
+    def __init__(self, published: Published) -> None:
+        self._published = published
+        self._records: dict[tuple[str, ...], ArrayRecord] = {}
+
+    def content(self, order: TrainOrder, layers: tuple[str, ...]) -> RecordDict:
+        """The content of the TRAIN message."""
+        if layers not in self._records:
+            self._records[layers] = packed(self._published.blob(layers), MODEL_FORMAT)
+        return RecordDict({"order": order.to_record(), "model": self._records[layers]})
+
+    def model_bytes(self, layers: tuple[str, ...]) -> int:
+        """Bytes of these layers, without the order."""
+        return len(self._published.blob(layers))

@@ -1,0 +1,158 @@
+"""From replies to updates: everything about a reply that can be wrong is found here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from flwr.app import RecordDict
+
+from compression import EMPTY_PACKET_BYTES, decode, packet_digest
+from device_profiles.cost import plan_cost
+from fedfreeze.capacity import Capacity
+from fedfreeze.errors import ProtocolError
+from fedfreeze.layout import Layout
+from fedfreeze.messages import (
+    NO_ROUND,
+    NO_TEXT,
+    PACKET_FORMAT,
+    TrainReport,
+    check_protocol,
+    unpacked,
+)
+from fedfreeze.plan import Plan, PlanCost
+from fedfreeze.wire_size import wire_bytes
+from strategies.aggregation.mean import Update
+from strategies.enrolment import check_digest
+from strategies.local_step import LayerMeasures
+from strategies.orders import Asked
+
+STATUSES = ("trained", "sat-out", "needs-model")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply that was understood.
+
+    Attributes:
+        update: present if the client trained.
+        cost: the final plan with the bytes that were really moved; its seconds are modelled.
+        upload_bytes: the whole reply as handed to Flower; ``packet_bytes`` of it are the packet.
+    """
+
+    report: TrainReport
+    capacity: Capacity
+    plan: Plan
+    cost: PlanCost
+    measures: dict[str, LayerMeasures]
+    update: Update | None
+    packet_bytes: int
+    upload_bytes: int
+
+    @property
+    def held_version(self) -> int | None:
+        """Of the published model that the client stores."""
+        return None if self.report.held_version == NO_ROUND else self.report.held_version
+
+
+def understand(
+    content: RecordDict, asked: Asked, layout: Layout, *, code_digest: str, optimizer_slots: int
+) -> Answer:
+    """Check a reply against what was asked and decode its packet.
+
+    Raises:
+        ProtocolError: another release, round or client; a plan beyond the suggestion; nonsense.
+        PacketError: the packet is not one of this layout, round and budget.
+    """
+    report = TrainReport.from_record(content.get("report"))
+    check_protocol(report.protocol)
+    check_digest(report.code_digest, code_digest)
+    _same("round", asked.order.round_number, report.round_number)
+    _same("device", asked.order.device_id, report.device_id)
+    if report.status not in STATUSES:
+        raise ProtocolError(f"status: expected one of {', '.join(STATUSES)}, got {report.status!r}")
+    if report.examples < 1:
+        raise ProtocolError(f"expected 1 example or more, got {report.examples}")
+    capacity = Capacity.from_json(_json("capacity", report.capacity))
+    plan = _final_plan(report, asked.plan, layout)
+    trained = report.status == "trained"
+    packet = unpacked(content, "packet", PACKET_FORMAT) if trained else b""
+    upload_bytes = wire_bytes(content)
+    cost = plan_cost(
+        layout,
+        plan.stages,
+        examples=report.examples,
+        epochs=plan.epochs,
+        batch_size=plan.batch_size,
+        optimizer_slots=optimizer_slots,
+        capacity=capacity,
+        download_bytes=asked.download_bytes,
+        upload_bytes=upload_bytes,
+    )
+    return Answer(
+        report=report,
+        capacity=capacity,
+        plan=plan,
+        cost=cost,
+        measures=_measures(report.measures, plan) if trained else {},
+        update=_update(packet, report, plan, layout) if trained else None,
+        packet_bytes=len(packet),
+        upload_bytes=upload_bytes,
+    )
+
+
+def _update(packet: bytes, report: TrainReport, plan: Plan, layout: Layout) -> Update:
+    decoded = decode(packet, layout, max_bytes=max(plan.upload_budget_bytes, EMPTY_PACKET_BYTES))
+    _same("round of the packet", report.round_number, decoded.round_number)
+    _same("packet digest", packet_digest(packet), report.packet_digest)
+    if decoded.layers and set(decoded.layers) != set(plan.trained):
+        raise ProtocolError(
+            f"the packet covers {', '.join(decoded.layers)}; "
+            f"the plan trains {', '.join(plan.trained)}"
+        )
+    return Update(report.device_id, float(report.examples), decoded.layers, decoded.update)
+
+
+def _final_plan(report: TrainReport, suggestion: Plan, layout: Layout) -> Plan:
+    if report.plan == NO_TEXT:
+        return suggestion
+    plan = Plan.from_json(_json("plan", report.plan))
+    plan.check(layout)
+    if beyond := sorted(set(plan.trained) - set(suggestion.trained)):
+        raise ProtocolError(f"the client trained {beyond[0]!r}, which the suggestion freezes")
+    if plan.upload_budget_bytes > suggestion.upload_budget_bytes or plan.epochs > suggestion.epochs:
+        raise ProtocolError(
+            f"the client's plan goes beyond the suggestion: {plan.upload_budget_bytes} bytes and "
+            f"{plan.epochs} epoch(s) of {suggestion.upload_budget_bytes} and {suggestion.epochs}"
+        )
+    return plan
+
+
+def _measures(text: str, plan: Plan) -> dict[str, LayerMeasures]:
+    table = _json("measures", text)
+    if not isinstance(table, dict) or not set(table) <= set(plan.trained):
+        raise ProtocolError(f"measures: expected entries of trained layers, got {text!r:.80}")
+    measures = {}
+    for name, pair in table.items():
+        good = isinstance(pair, list) and len(pair) == 2 and all(_is_measure(v) for v in pair)
+        if not good:
+            raise ProtocolError(f"measures of {name!r}: expected 2 numbers >= 0, got {pair!r:.80}")
+        measures[name] = LayerMeasures(float(pair[0]), float(pair[1]))
+    return measures
+
+
+def _is_measure(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e30
+
+
+def _json(what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ProtocolError(f"{what}: expected JSON, got {text!r:.80}") from error
+
+
+def _same(what: str, expected: object, came: object) -> None:
+    if came != expected:
+        raise ProtocolError(f"{what}: expected {expected}, got {came!r:.60}")

@@ -1,0 +1,66 @@
+"""What happened in one round: for the log, the audit and the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fedfreeze.layout import Layout
+from strategies.orders import Asked
+from strategies.replies import Answer
+
+
+@dataclass
+class RoundResult:
+    """One round, filled in as it goes.
+
+    Attributes:
+        used: device ids whose update was merged, in device-id order.
+        failed: why, by device id, for clients whose reply was missing or refused.
+        sat_out: why, by device id, for clients on which no plan fits.
+        late: device ids whose update came after the simulated deadline.
+        void: the quorum was missed; the model is as before.
+        simulated_s: modelled length of the round.
+    """
+
+    number: int
+    asked: dict[str, Asked] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    used: tuple[str, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+    sat_out: dict[str, str] = field(default_factory=dict)
+    late: tuple[str, ...] = ()
+    void: bool = False
+    simulated_s: float = 0.0
+
+    @property
+    def upload_bytes(self) -> int:
+        """Of every reply that arrived, packets and envelopes, as handed to Flower."""
+        return sum(answer.upload_bytes for answer in self.answers.values())
+
+    @property
+    def upload_packet_bytes(self) -> int:
+        """Of the packets alone."""
+        return sum(answer.packet_bytes for answer in self.answers.values())
+
+    @property
+    def download_bytes(self) -> int:
+        """Of every order, as handed to Flower."""
+        return sum(asked.download_bytes for asked in self.asked.values())
+
+    def frozen_share(self, layout: Layout) -> float:
+        """Share of the parameters that a used client froze, on average; 0 if none was used."""
+        shares = [
+            1
+            - sum(layout[name].parameter_count for name in self.answers[i].plan.trained)
+            / layout.parameter_count
+            for i in self.used
+        ]
+        return sum(shares) / len(shares) if shares else 0.0
+
+    def train_loss(self) -> float | None:
+        """Local training loss, weighted by examples; None if nobody was used."""
+        weights = {i: self.answers[i].report.examples for i in self.used}
+        if not weights:
+            return None
+        summed = sum(self.answers[i].report.train_loss * n for i, n in weights.items())
+        return summed / sum(weights.values())

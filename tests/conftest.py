@@ -1,0 +1,58 @@
+"""Fixtures that several rooms' tests share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from client_app.app import app as client_app
+from fedfreeze.run_folder import RunFolder
+from server_app.round import Run
+from server_app.run_config import read
+from tests.grid import InProcessGrid
+
+SMALL = ("rounds=3", "local.epochs=1", "local.batch-size=32")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def small_run(tmp_path: Path) -> Callable[..., Run]:
+    """Makes a small run of a preset on an in-process grid; see the arguments."""
+
+    def make(
+        *overrides: str,
+        preset: str = "fedfreeze",
+        nodes: int = 3,
+        name: str = "run",
+        resume: bool = False,
+        grid: dict[str, Any] | None = None,
+        **run_config: Any,
+    ) -> Run:
+        request = read(
+            {
+                "strategy": preset,
+                "set": json.dumps([*SMALL, *overrides]),
+                "out-dir": str(tmp_path / name),
+                "resume": resume,
+                "start-timeout-s": 1.0,
+                **run_config,
+            }
+        )
+        return Run(request, InProcessGrid(client_app, nodes, **(grid or {})))
+
+    return make
+
+
+def records(folder: RunFolder, file: str = "rounds") -> list[dict[str, Any]]:
+    """What a run wrote down."""
+    text = getattr(folder, file).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]

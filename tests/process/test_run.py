@@ -1,0 +1,62 @@
+"""``fedfreeze run`` with Flower, Ray and torch, as a person starts it."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.process.conftest import left_of
+
+pytestmark = pytest.mark.process
+
+SMALL = ("--clients", "2", "--workers", "1", "--set", "local.epochs=1", "--seed", "3")
+
+
+def rounds_of(command, run):
+    lines = (command.home / "runs" / run / "rounds.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_stopped_run_leaves_no_process_and_is_resumed_to_its_end(command):
+    with command.start("run", "--name", "mine", "--rounds", "30", *SMALL) as process:
+        for line in process.stdout:
+            if line.startswith("round  1/30"):
+                break
+        record = command.record("mine")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    done = len(rounds_of(command, "mine"))
+    assert out.splitlines()[-1] == (
+        f"stopped after {done} rounds; go on with: fedfreeze run --resume mine"
+    )
+    assert left_of(record["marker"], record["workspace"]) == []
+    assert not Path(record["workspace"]).exists()
+
+    wanted = str(done + 1)
+    code, result, err = command.json("run", "--resume", "mine", "--rounds", wanted)
+    assert code == 0, err
+    assert result["success"] is True
+    assert result["rounds"] == done + 1
+    rounds = rounds_of(command, "mine")
+    assert [record["round"] for record in rounds] == [*range(1, done + 2)]
+    assert result["upload_bytes"] == sum(record["upload_bytes"] for record in rounds)
+    assert all(Path(path).exists() for path in result["files"].values())
+    assert set(result["files"]) == {"run", "model", "rounds", "decisions", "log"}
+
+    code, listed, _ = command.json("runs")
+    assert [(run["name"], run["state"]) for run in listed] == [("mine", "finished")]
+
+
+def test_a_run_that_fails_ends_with_its_servers_exit_code_and_message(command):
+    code, result, err = command.json("run", "--name", "bad", *SMALL, "--set", 'task="no_such.task"')
+    assert result["success"] is False
+    assert result["error"]["type"] == "ConfigError"
+    assert code == result["error"]["exit_code"] == 3
+    assert "no_such" in result["error"]["message"]
+    assert result["error"]["message"] in err
+    log = (command.home / "runs" / "bad" / "flower.log").read_text()
+    assert "no_such" in log
+    assert "\x1b" not in log
+    assert list((command.home / "flower").iterdir()) == []
