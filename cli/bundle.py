@@ -15,21 +15,10 @@ import tomli_w
 import cli
 from fedfreeze.code_digest import ROOMS
 from fedfreeze.errors import RunError
+from server_app.run_config import DEFAULTS
 
 # What Flower packs; it drops everything else without a word.
 SUFFIXES = (".py", ".toml", ".md", ".yaml", ".yml", ".json", ".jsonl")
-
-# Flower refuses a key that stands not here. A test holds it equal to the checkout's own file.
-RUN_CONFIG: dict[str, bool | int | float | str] = {
-    "strategy": "fedfreeze",
-    "strategy-toml": "",
-    "fleet-toml": "",
-    "set": "",
-    "min-nodes": 0,
-    "start-timeout-s": 120.0,
-    "out-dir": "",
-    "resume": False,
-}
 
 COMPONENTS = {"serverapp": "server_app.app:app", "clientapp": "client_app.app:app"}
 
@@ -71,7 +60,7 @@ def project() -> dict[str, Any]:
                 "app": {
                     "publisher": "fedfreeze",
                     "components": COMPONENTS,
-                    "config": RUN_CONFIG,
+                    "config": DEFAULTS,
                 }
             }
         },

@@ -1,7 +1,7 @@
 """A SuperLink of this run's own: private home, free port, empty working directory, no network.
 
 Flower's own background SuperLink keeps the working directory, environment and code paths of
-whoever started it first, and nothing stops it; see ``docs/decisions.md``.
+whoever started it first, so one app's clients may run another app's code, and nothing stops it.
 """
 
 from __future__ import annotations

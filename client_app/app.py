@@ -9,7 +9,7 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client_app.resources import capacity_now, identify
-from client_app.round import BoardRound, examples_of
+from client_app.round import BoardRound, examples_of, strategy_of
 from fedfreeze.code_digest import code_digest
 from fedfreeze.messages import (
     MODEL_FORMAT,
@@ -22,8 +22,6 @@ from fedfreeze.messages import (
     packed,
     unpacked,
 )
-from fedfreeze.wire_size import wire_bytes
-from strategies import schema
 
 app = ClientApp()
 
@@ -34,7 +32,7 @@ def resources(message: Message, context: Context) -> Message:
     query = ResourceQuery.from_record(message.content.get("query"))
     check_protocol(query.protocol)
     who = identify(context)
-    strategy = schema.Strategy.model_validate_json(query.strategy)
+    strategy = strategy_of(query.strategy)
     capacity, profile = capacity_now(
         who, fleet=query.fleet, seed=strategy.seed, round_number=query.round_number
     )
@@ -60,7 +58,7 @@ def train(message: Message, context: Context) -> Message:
         # Simulated boards share a machine, and sums of several threads differ in their last bits.
         torch.set_num_threads(1)
     blob = unpacked(message.content, "model", MODEL_FORMAT)
-    reply = BoardRound(order, who, wire_bytes(message.content)).play(blob)
+    reply = BoardRound(order, who).play(blob)
     content = RecordDict({"report": reply.report.to_record()})
     if reply.packet is not None:
         content["packet"] = packed(reply.packet, PACKET_FORMAT)

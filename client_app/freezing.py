@@ -17,7 +17,8 @@ from fedfreeze.layout import Layout
 class Freezer:
     """Switches layers of one model on and off, and remembers how it found them.
 
-    Parameters that the user had frozen before stay frozen, also within a trained layer.
+    Parameters that the user had frozen before stay frozen, also within a trained layer, and a
+    module with none but such parameters stays in eval mode.
     """
 
     def __init__(self, model: nn.Module, layout: Layout) -> None:
@@ -36,7 +37,7 @@ class Freezer:
                 parameter.grad = None
         self._model.train()
         for name, module in self._model.named_modules():
-            if self._is_frozen(name, module, trained):
+            if self._is_the_users(name, module) or self._is_frozen(name, module, trained):
                 module.train(mode=False)
 
     def restore(self) -> None:
@@ -46,6 +47,12 @@ class Freezer:
             parameter.grad = None
         for name, module in self._model.named_modules():
             module.training = self._modes[name]
+
+    def _is_the_users(self, module_name: str, module: nn.Module) -> bool:
+        """Whether the user froze the module: it has parameters of its own, and none may train."""
+        prefix = f"{module_name}." if module_name else ""
+        own = [prefix + name for name, _ in module.named_parameters(recurse=False)]
+        return bool(own) and not any(self._flags.get(name, True) for name in own)
 
     def _is_frozen(self, module_name: str, module: nn.Module, trained: set[str]) -> bool:
         """Whether the module belongs to a frozen layer: by its own tensors, else by its path."""

@@ -8,6 +8,7 @@ measured, the rest comes from the profile, or is assumed from the fleet's weakes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import psutil
@@ -50,19 +51,25 @@ def identify(context: Context) -> Identity:
     for key in ("device-id", "profile", "state-dir", "data-dir"):
         value = config.get(key)
         if value is not None and not isinstance(value, str):
-            raise ConfigError(f"node-config {key}: expected text, got {value!r}")
+            raise ConfigError(f'node-config {key}: expected text, got {value!r}; write {key}="..."')
         text[key] = value or None
-    index, clients = config.get("partition-id"), config.get("num-partitions")
+    whole = {}
+    for key in ("partition-id", "num-partitions"):
+        value = config.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ConfigError(f"node-config {key}: expected a whole number, got {value!r}")
+        whole[key] = value
+    index, clients = whole["partition-id"], whole["num-partitions"]
     simulated = text["device-id"] is None
-    if simulated and not isinstance(index, int):
+    if simulated and index is None:
         raise ConfigError(
             "this node has no name; start it with --node-config 'device-id=\"...\"' "
             "(simulated nodes are named by their partition-id)"
         )
     return Identity(
         device_id=text["device-id"] or f"sim-{index:04d}",
-        index=index if isinstance(index, int) else 0,
-        clients=clients if isinstance(clients, int) else 1,
+        index=0 if index is None else index,
+        clients=1 if clients is None else clients,
         simulated=simulated,
         profile=text["profile"],
         state_dir=text["state-dir"],
@@ -70,10 +77,24 @@ def identify(context: Context) -> Identity:
     )
 
 
+def free_memory_bytes() -> float:
+    """What the operating system could give to a program now."""
+    return float(psutil.virtual_memory().available)
+
+
 def capacity_now(
-    who: Identity, *, fleet: str, seed: int, round_number: int
+    who: Identity,
+    *,
+    fleet: str,
+    seed: int,
+    round_number: int,
+    measure: Callable[[], float] = free_memory_bytes,
 ) -> tuple[Capacity, str]:
-    """What the node can do now, and the name of the profile that this rests on."""
+    """What the node can do now, and the name of the profile that this rests on.
+
+    Raises:
+        ConfigError: the fleet or the node's profile is wrong or unknown.
+    """
     boards = fleet_from_text(fleet, "fleet.toml")
     if who.simulated:
         board = boards.board(who.index, who.clients)
@@ -82,12 +103,12 @@ def capacity_now(
         )
         return capacity, board.name
     if who.profile is not None:
-        board, source = load_board(who.profile), "profile"
+        board = load_board(who.profile)
+        capacity = _of(board, "profile")
     else:
-        board, source = min(boards.entries, key=lambda b: b.memory.value), "assumed"
-    capacity = _of(board, "profile" if source == "profile" else "assumed")
-    free = Known(float(psutil.virtual_memory().available), "measured")
-    return replace(capacity, memory_bytes=free), board.name
+        board = min(boards.entries, key=lambda b: b.memory.value)
+        capacity = _of(board, "assumed")
+    return replace(capacity, memory_bytes=Known(measure(), "measured")), board.name
 
 
 def _of(board: Board, source: Source) -> Capacity:

@@ -9,14 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 
 from client_app.resources import Identity, capacity_now
-from client_app.settling import settle
+from client_app.settling import Outcome, send, settle
 from client_app.store import BoardState, BoardStore, Pending
 from client_app.training import Trained, chosen_device, movements, train
-from compression import CodecSettings, add, encode, packet_digest, subtract
+from compression import CodecSettings
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import PlanError, ProtocolError, StateError
 from fedfreeze.layout import Arrays, Layout
@@ -28,7 +29,7 @@ from strategies.aggregation.step import l2_norm
 from strategies.freeze import policy_for
 from strategies.local_step import Chain, GradientNorms
 from strategies.methods import method_for
-from strategies.orders import limits
+from strategies.orders import ORDER_BYTES, limits
 from strategies.planner import Load, as_advice, fit
 from strategies.schedule import learning_rate
 from tasks.task import Examples, load
@@ -44,6 +45,23 @@ class Reply:
     packet: bytes | None
 
 
+def strategy_of(text: str) -> schema.Strategy:
+    """The strategy that the server sent as JSON.
+
+    Raises:
+        ProtocolError: this release cannot read it.
+    """
+    try:
+        return schema.Strategy.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(map(str, fault["loc"])) or "the text"
+        raise ProtocolError(
+            f"the strategy that the server sent cannot be read here: {where}: {fault['msg']}; "
+            "install the same release of FedFreeze on the server and on every board"
+        ) from error
+
+
 @lru_cache(maxsize=4)
 def examples_of(who: Identity, strategy: str) -> Examples:
     """The node's own examples; a simulated worker asks for the same ones in every round.
@@ -52,7 +70,7 @@ def examples_of(who: Identity, strategy: str) -> Examples:
         who: the node, with its part of the data.
         strategy: JSON of the whole strategy.
     """
-    wanted = schema.Strategy.model_validate_json(strategy)
+    wanted = strategy_of(strategy)
     return load(wanted.task).client_examples(
         who.index,
         who.clients,
@@ -70,17 +88,15 @@ class BoardRound:
     Args:
         order: what the server asks.
         who: this board.
-        download_bytes: of the whole message, for the board's own plan.
 
     Raises:
         ProtocolError: the order is for another device, layout or release.
     """
 
-    def __init__(self, order: TrainOrder, who: Identity, download_bytes: int) -> None:
+    def __init__(self, order: TrainOrder, who: Identity) -> None:
         self.order = order
         self.who = who
-        self.download_bytes = download_bytes
-        self.strategy = schema.Strategy.model_validate_json(order.strategy)
+        self.strategy = strategy_of(order.strategy)
         self.task = load(self.strategy.task)
         self.layout = self.task.layout()
         _check(order, who, self.layout)
@@ -107,29 +123,28 @@ class BoardRound:
             state = replace(state, model_version=self.order.model_version, model=published)
         else:
             state = replace(state, model_version=None, model={})
-        suggestion = Plan.from_json(json.loads(self.order.plan))
-        suggestion.check(self.layout)
+        suggestion = _suggestion(self.order.plan, self.layout)
         try:
-            plan = self._own_plan(suggestion)
+            plan = self._own_plan(suggestion, len(blob))
         except PlanError as error:
             self.store.commit(state)
             return Reply(self._report("sat-out", f"{error.limit}: {error}", state), None)
         norms = GradientNorms(self.layout.layer_of)
         trained = self._train(plan, published, norms)
-        packet, state, outcome = self._encode(plan, trained.delta, state)
+        pending, state, outcome = self._send(plan, trained.delta, state)
         self.store.commit(state)
         report = replace(
             self._report("trained", outcome, state),
             plan=NO_TEXT if _same_plan(plan, suggestion) else _compact(plan.to_json()),
             measures=_measures(trained.delta, published, norms, self.layout),
-            packet_digest=packet_digest(packet),
+            packet_digest=pending.digest,
             train_loss=trained.loss,
             train_s=trained.train_s,
-            residual_norm=l2_norm(state.residual.values()),
+            residual_norm=l2_norm(state.residual[name] for name in sorted(state.residual)),
         )
-        return Reply(report, packet)
+        return Reply(report, pending.packet)
 
-    def _own_plan(self, suggestion: Plan) -> Plan:
+    def _own_plan(self, suggestion: Plan, model_bytes: int) -> Plan:
         """The suggestion, fitted again to what the board can do now; it may only shrink."""
         wanted = self.strategy
         asked = limits(self.layout, wanted.clients, wanted.compression, wanted.local)
@@ -138,7 +153,7 @@ class BoardRound:
             layout=self.layout,
             capacity=self.capacity,
             limits=replace(asked, epochs=suggestion.epochs, batch_size=suggestion.batch_size),
-            load=Load(len(self.examples), self.download_bytes, self.order.envelope_bytes),
+            load=Load(len(self.examples), model_bytes + ORDER_BYTES, self.order.envelope_bytes),
         )
         budget = min(own.upload_budget_bytes, suggestion.upload_budget_bytes)
         return replace(own, upload_budget_bytes=budget)
@@ -160,28 +175,24 @@ class BoardRound:
             step=Chain([norms, policy.watch(), method.local_step()]),
         )
 
-    def _encode(
+    def _send(
         self, plan: Plan, delta: Arrays, state: BoardState
-    ) -> tuple[bytes, BoardState, str]:
+    ) -> tuple[Pending, BoardState, Outcome]:
         """The packet, the state after it, and how the packet before it was settled."""
         number, compression = self.order.round_number, self.strategy.compression
         accepted = (self.order.accepted_round, self.order.accepted_digest)
         residual, outcome = settle(state, self.layout, round_number=number, accepted=accepted)
-        if not compression.error_feedback:
-            residual = {}
-        update = add({name: residual[name] for name in delta if name in residual}, delta)
-        encoded = encode(
-            update,
+        keeps = compression.error_feedback
+        pending, left = send(
+            delta,
+            residual if keeps else {},
             self.layout,
             self.layout.ordered(plan.trained),
             budget_bytes=plan.upload_budget_bytes,
             round_number=number,
             settings=CodecSettings(compression.mode, compression.bits),
         )
-        left = subtract(update, encoded.decoded) if compression.error_feedback else {}
-        pending = Pending(number, encoded.packet, packet_digest(encoded.packet), residual)
-        after = replace(state, residual={**residual, **left}, pending=pending)
-        return encoded.packet, after, outcome
+        return pending, replace(state, residual=left if keeps else {}, pending=pending), outcome
 
     def _report(self, status: str, detail: str, state: BoardState | None = None) -> TrainReport:
         version = None if state is None else state.model_version
@@ -215,6 +226,16 @@ def _check(order: TrainOrder, who: Identity, layout: Layout) -> None:
             f"expected a model with the layout {layout.fingerprint}, the server has "
             f"{order.fingerprint}; install the same release and the same task on both"
         )
+
+
+def _suggestion(text: str, layout: Layout) -> Plan:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ProtocolError(f"order.plan: expected JSON, got {text!r:.80}") from error
+    plan = Plan.from_json(data)
+    plan.check(layout)
+    return plan
 
 
 def _state_dir(order: TrainOrder, who: Identity) -> Path:

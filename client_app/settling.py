@@ -7,10 +7,11 @@ last, and the residual is settled by it. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from client_app.store import BoardState
-from compression import add, decode
+from client_app.store import BoardState, Pending
+from compression import CodecSettings, add, decode, encode, packet_digest, subtract
 from fedfreeze.layout import Arrays, Layout
 
 Outcome = Literal["nothing", "accepted", "returned", "repeated"]
@@ -36,3 +37,34 @@ def settle(
         return state.residual, "accepted"
     returned = decode(pending.packet, layout, max_bytes=len(pending.packet))
     return add(state.residual, returned.update), "returned"
+
+
+def send(
+    delta: Arrays,
+    residual: Arrays,
+    layout: Layout,
+    layers: Sequence[str],
+    *,
+    budget_bytes: int,
+    round_number: int,
+    settings: CodecSettings,
+) -> tuple[Pending, Arrays]:
+    """The packet of ``delta + residual``, and the residual after it.
+
+    ``delta`` holds the float tensors of ``layers``; what the residual holds of other layers waits
+    there until they train again.
+
+    Raises:
+        PacketError: a value is not finite, or a dense packet is over its budget.
+    """
+    update = add({name: residual[name] for name in delta if name in residual}, delta)
+    encoded = encode(
+        update,
+        layout,
+        layers,
+        budget_bytes=budget_bytes,
+        round_number=round_number,
+        settings=settings,
+    )
+    pending = Pending(round_number, encoded.packet, packet_digest(encoded.packet), residual)
+    return pending, {**residual, **subtract(update, encoded.decoded)}

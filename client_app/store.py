@@ -9,11 +9,14 @@ one folder, so ten simulated boards keep one copy.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,9 @@ from fedfreeze.errors import StateError
 from fedfreeze.layout import Arrays
 
 FORMAT = 1
-_SAFE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_BLOB = re.compile(r"[0-9a-f]{32}")
+# Short and in small letters: no such name equals another one with a digest, whatever the case.
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,13 @@ class BoardStore:
     """The state of one board for one run and one layout.
 
     Args:
-        root: folder for all boards that share model blobs.
-        device_id: names the board's own folder.
+        root: folder for all boards that share model blobs; several processes may use it.
+        device_id: names the board's own folder; one process at a time uses it.
         run, fingerprint: a head of another run or layout counts as no state.
     """
 
     def __init__(self, root: Path, device_id: str, *, run: str, fingerprint: str) -> None:
+        self._root = root
         self._own = root / "boards" / _folder_name(device_id)
         self._models = root / "models"
         self._identity = {"format": FORMAT, "run": run, "fingerprint": fingerprint}
@@ -100,32 +106,33 @@ class BoardStore:
                 return BoardState()
             raise self._torn(f"{error.filename} is missing") from error
         except (ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise self._torn(repr(error)) from error
+            raise self._torn(f"head.json: {error!r}") from error
 
     def commit(self, state: BoardState) -> None:
         """Make this the state, at once and for good."""
         self._own.mkdir(parents=True, exist_ok=True)
         self._models.mkdir(parents=True, exist_ok=True)
         pending = state.pending
-        head = {
-            **self._identity,
-            "residual": _write(self._own, save(dict(state.residual))),
-            "pending": pending
-            and {
-                "round": pending.round_number,
-                "digest": pending.digest,
-                "packet": _write(self._own, pending.packet),
-                "residual_before": _write(self._own, save(dict(pending.residual_before))),
-            },
-            "model": None
-            if state.model_version is None
-            else {
-                "version": state.model_version,
-                "blob": _write(self._models, save(dict(state.model)), f"{state.model_version}-"),
-            },
-        }
-        _replace(self._own / "head.json", json.dumps(head).encode())
-        self._drop_unused(head)
+        with _alone_in(self._root):
+            head = {
+                **self._identity,
+                "residual": _write(self._own, save(dict(state.residual))),
+                "pending": pending
+                and {
+                    "round": pending.round_number,
+                    "digest": pending.digest,
+                    "packet": _write(self._own, pending.packet),
+                    "residual_before": _write(self._own, save(dict(pending.residual_before))),
+                },
+                "model": None
+                if state.model_version is None
+                else {
+                    "version": state.model_version,
+                    "blob": _write(self._models, save(dict(state.model))),
+                },
+            }
+            _replace(self._own / "head.json", json.dumps(head).encode())
+            self._sweep(head)
 
     def forget(self) -> None:
         """Throw the board's own state away, as after a torn file."""
@@ -133,10 +140,10 @@ class BoardStore:
             path.unlink(missing_ok=True)
 
     def _read(self, folder: Path, name: Any) -> bytes:
-        if not isinstance(name, str) or not _SAFE.fullmatch(name):
-            raise StateError(f"expected the name of a blob, got {name!r:.80}")
+        if not isinstance(name, str) or not _BLOB.fullmatch(name):
+            raise self._torn(f"head.json: expected the name of a blob, got {name!r:.80}")
         data = (folder / name).read_bytes()
-        if not name.endswith(_digest(data)):
+        if name != _digest(data):
             raise self._torn(f"{folder / name} does not have the content that its name says")
         return data
 
@@ -146,27 +153,24 @@ class BoardStore:
             "afresh, at the loss of what the board has not sent yet"
         )
 
-    def _drop_unused(self, head: dict[str, Any]) -> None:
-        """Remove own blobs that no head names, and models older than any board here holds."""
+    def _sweep(self, head: dict[str, Any]) -> None:
+        """Remove what no head names; nobody else is about to name it while the folder is held."""
         pending = head["pending"] or {}
         kept = {"head.json", head["residual"], *(str(value) for value in pending.values())}
-        for path in self._own.iterdir():
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
-        versions = [
-            int(json.loads(path.read_text(encoding="utf-8"))["model"]["version"])
-            for path in self._own.parent.glob("*/head.json")
-            if b'"model": null' not in path.read_bytes()
-        ]
-        for path in self._models.iterdir():
-            version = path.name.split("-")[0]
-            if versions and version.isdigit() and int(version) < min(versions):
-                path.unlink(missing_ok=True)
+        _keep_only(self._own, kept)
+        held = set()
+        for path in self._own.parent.glob("*/head.json"):
+            try:
+                model = json.loads(path.read_bytes())["model"]
+                held.add(model and model["blob"])
+            except (OSError, ValueError, KeyError, TypeError):
+                return  # What that board holds is unknown, so every model stays.
+        _keep_only(self._models, held)
 
 
 def _folder_name(device_id: str) -> str:
-    """The id itself where it is a safe name; else a readable start and a digest."""
-    if _SAFE.fullmatch(device_id) and device_id not in {".", ".."}:
+    """The id itself where it is a plain name; else a readable start and a digest."""
+    if _PLAIN.fullmatch(device_id):
         return device_id
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", device_id)[:32]
     return f"{readable}-{_digest(device_id.encode())}"
@@ -176,10 +180,25 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def _write(folder: Path, data: bytes, prefix: str = "") -> str:
-    name = prefix + _digest(data)
-    if not (folder / name).exists():
-        _replace(folder / name, data)
+@contextmanager
+def _alone_in(root: Path) -> Iterator[None]:
+    """Hold the folder; the lock goes with its process, so a crash leaves none behind."""
+    with (root / ".lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _keep_only(folder: Path, names: set[Any]) -> None:
+    for path in folder.iterdir():
+        if path.name not in names:
+            path.unlink(missing_ok=True)
+
+
+def _write(folder: Path, data: bytes) -> str:
+    path = folder / (name := _digest(data))
+    # A blob that rotted on the device is written anew: its name alone proves nothing.
+    if not path.exists() or path.read_bytes() != data:
+        _replace(path, data)
     return name
 
 

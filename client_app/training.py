@@ -84,6 +84,9 @@ def train(
 ) -> Trained:
     """Train the plan's layers from the published model.
 
+    The optimizer lives for one round: within it, a layer keeps its momentum over a stage in which
+    it is frozen; between rounds nothing is kept.
+
     Raises:
         RunError: the loss left the finite numbers.
     """

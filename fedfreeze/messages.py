@@ -12,6 +12,7 @@ typed one is a :class:`~fedfreeze.errors.ProtocolError` that names it.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -172,6 +173,21 @@ def unpacked(content: RecordDict, key: str, format_name: str) -> bytes:
     if array.stype != format_name:
         raise ProtocolError(f"{key!r}: expected the format {format_name}, got {array.stype!r:.50}")
     return array.data
+
+
+def from_json(what: str, text: str) -> Any:
+    """The value of a JSON text that arrived under the name ``what``.
+
+    Whole numbers beyond 64 bits come back as floats: no field needs them, and arithmetic with them
+    would end in an OverflowError somewhere else.
+
+    Raises:
+        ProtocolError: it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_int=lambda n: int(n) if len(n) < 20 else float(n))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ProtocolError(f"{what}: expected JSON, got {text!r:.80}") from error
 
 
 def check_protocol(protocol: int) -> None:

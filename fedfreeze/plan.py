@@ -120,7 +120,7 @@ class Plan:
         try:
             plan = cls(
                 stages=tuple(
-                    Stage(float(s["share"]), tuple(_text(n) for n in s["layers"]))
+                    Stage(_number(s["share"]), tuple(_text(n) for n in s["layers"]))
                     for s in data["stages"]
                 ),
                 epochs=_whole(data["epochs"]),
@@ -131,7 +131,7 @@ class Plan:
                     for name, r in data["frozen"].items()
                 },
                 binding=None if data["binding"] is None else _text(data["binding"]),
-                cost=None if data["cost"] is None else PlanCost(**data["cost"]),
+                cost=None if data["cost"] is None else _cost(data["cost"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(f"not a plan: {error!r:.200}") from error
@@ -148,6 +148,16 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected a whole number, got {value!r:.50}")
     return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number, got {value!r:.50}")
+    return float(value)
+
+
+def _cost(data: Any) -> PlanCost:
+    return PlanCost(**{name: _number(value) for name, value in data.items()})
 
 
 def _code(value: Any) -> ReasonCode:

@@ -52,7 +52,8 @@ class CheckpointFolder:
         self._path.mkdir(parents=True, exist_ok=True)
         final = self._path / f"round-{checkpoint.number:06d}"
         temporary = self._path / f".new-{checkpoint.number:06d}"
-        shutil.rmtree(temporary, ignore_errors=True)
+        for unfinished in self._path.glob(".new-*"):
+            shutil.rmtree(unfinished)
         temporary.mkdir()
         model = save(dict(checkpoint.arrays))
         state = {
@@ -63,8 +64,11 @@ class CheckpointFolder:
         }
         _flushed(temporary / "model.safetensors", model)
         _flushed(temporary / "state.json", json.dumps(state).encode())
+        _flush_folder(temporary)
         shutil.rmtree(final, ignore_errors=True)
         temporary.rename(final)
+        # Before the old ones go, the new name must be on the device.
+        _flush_folder(self._path)
         for old in sorted(self._path.glob("round-*"))[:-KEPT]:
             shutil.rmtree(old)
 
@@ -79,7 +83,7 @@ class CheckpointFolder:
         for folder in folders:
             try:
                 return self._read(folder)
-            except (OSError, ValueError, KeyError, SafetensorError) as error:
+            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
                 problems.append(f"{folder.name}: {error}")
                 log(WARNING, "checkpoint %s does not read back (%s)", folder.name, error)
         if problems:
@@ -107,3 +111,11 @@ def _flushed(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

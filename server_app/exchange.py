@@ -40,29 +40,47 @@ class Exchange:
         self, grid: Grid, messages: Sequence[Message], timeout_s: float
     ) -> tuple[list[Message], dict[int, str]]:
         """Send, and return the good replies and why each other node has none."""
-        # A list: a generator would be walked twice in deployment.
-        ids = list(grid.push_messages(list(messages)))
-        owner = {
-            message_id: message.metadata.dst_node_id
-            for message_id, message in zip(ids, messages, strict=True)
-        }
+        owner, failed = _pushed(grid, messages)
         good: list[Message] = []
-        failed: dict[int, str] = {}
         puller = _Puller(grid, set(owner), self._poll_s)
         end_s = self._clock.now() + timeout_s
-        while owner and (left_s := end_s - self._clock.now()) > 0:
-            for reply in puller.next(left_s):
-                # Errors made by the SuperLink carry its own node id, so the message id decides.
-                node = owner.pop(reply.metadata.reply_to_message_id, None)
-                if node is None:
-                    continue
-                if reply.has_error():
-                    failed[node] = _reason(reply)
-                else:
-                    good.append(reply)
-        puller.stop()
+        try:
+            while owner and (left_s := end_s - self._clock.now()) > 0:
+                for reply in puller.next(left_s):
+                    # Errors made by the SuperLink carry its own node id: the message id decides.
+                    node = owner.pop(reply.metadata.reply_to_message_id, None)
+                    if node is None:
+                        continue
+                    if reply.has_error():
+                        failed[node] = _reason(reply, node)
+                    else:
+                        good.append(reply)
+        finally:
+            puller.stop()
         failed.update(dict.fromkeys(owner.values(), f"no reply within {timeout_s:g} s"))
         return good, failed
+
+
+def _pushed(grid: Grid, messages: Sequence[Message]) -> tuple[dict[str, int], dict[int, str]]:
+    """The node that each message id belongs to, and the nodes that were not reached.
+
+    Flower gives no id for a message that it did not take: a shorter list or None in its place.
+    """
+    # A list: a generator would be walked twice in deployment.
+    ids = list(grid.push_messages(list(messages)))
+    if len(ids) != len(messages):  # the grid has also noted each id in its message
+        taken = set(ids)
+        ids = [i if (i := m.metadata.message_id) in taken else "" for m in messages]
+    owner: dict[str, int] = {}
+    failed: dict[int, str] = {}
+    for message_id, message in zip(ids, messages, strict=True):
+        node = message.metadata.dst_node_id
+        if message_id:
+            owner[message_id] = node
+        else:
+            failed[node] = "the order was not taken; the node has left, or the order is too large"
+            log(WARNING, "node %d: %s", node, failed[node])
+    return owner, failed
 
 
 class _Puller:
@@ -102,12 +120,12 @@ class _Puller:
             self._arrived.put(error)
 
 
-def _reason(reply: Message) -> str:
+def _reason(reply: Message, node: int) -> str:
     reason = f"code {reply.error.code}: {(reply.error.reason or 'no reason given')[-500:]}"
     if reply.error.code == WORKER_DIED:
         raise RunError(
             f"a simulation worker died ({reason}); the machine may be out of memory: use fewer "
             "workers, then go on with --resume"
         )
-    log(WARNING, "node %d failed: %s", reply.metadata.dst_node_id, reason)
+    log(WARNING, "node %d failed: %s", node, reason)
     return reason

@@ -44,7 +44,10 @@ class Lines:
         """Drop every record of a later round."""
         kept = [record for record in self.read() if record["round"] <= number]
         temporary = self._path.with_suffix(".new")
-        temporary.write_text("".join(f"{json.dumps(r)}\n" for r in kept), encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(record)}\n" for record in kept)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(self._path)
 
 

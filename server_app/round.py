@@ -73,6 +73,7 @@ class Run:
         self.decisions = Lines(self.folder.decisions)
         self.totals = Totals()
         self.done = 0
+        self._begun = False
 
     # ---- the run
 
@@ -84,7 +85,9 @@ class Run:
             RunError: a simulation worker died.
         """
         last = self.settings.rounds if until is None else until
-        self._begin()
+        if not self._begun:
+            self._begin()
+            self._begun = True
         online = wait_for_nodes(
             self.grid,
             minimum=self.request.min_nodes,

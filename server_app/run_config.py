@@ -26,7 +26,7 @@ from fedfreeze.errors import ConfigError
 from fedfreeze.run_folder import RunFolder, new_run_folder
 from strategies import schema
 
-_DEFAULTS: dict[str, str | int | float | bool] = {
+DEFAULTS: dict[str, str | int | float | bool] = {
     "strategy": "fedfreeze",
     "strategy-toml": "",
     "fleet-toml": "",
@@ -36,6 +36,8 @@ _DEFAULTS: dict[str, str | int | float | bool] = {
     "out-dir": "",
     "resume": False,
 }
+
+_KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -59,49 +61,66 @@ def read(run_config: Mapping[str, Any]) -> RunRequest:
     """Check a run config and make the run's folder.
 
     Raises:
-        ConfigError: all mistakes at once.
+        ConfigError: all mistakes at once, those in the strategy included.
     """
-    unknown = sorted(set(run_config) - set(_DEFAULTS))
     problems = [
-        f"run-config {key}: unknown key; the keys are {', '.join(_DEFAULTS)}. Keys of the "
+        f"run-config {key}: unknown key; the keys are {', '.join(DEFAULTS)}. Keys of the "
         f"strategy go into set, as in set='{key}=...'"
-        for key in unknown
+        for key in sorted(set(run_config) - set(DEFAULTS))
     ]
-    values = {**_DEFAULTS, **{k: v for k, v in run_config.items() if k in _DEFAULTS}}
-    for key, default in _DEFAULTS.items():
-        kinds = (int, float) if isinstance(default, float) else (type(default),)
-        value = values[key]
-        wrong = not isinstance(value, kinds) or (
-            isinstance(value, bool) and not isinstance(default, bool)
-        )
-        if wrong:
-            problems.append(f"run-config {key}: expected {type(default).__name__}, got {value!r}")
-    if problems:
+    values = {**DEFAULTS, **{k: v for k, v in run_config.items() if k in DEFAULTS}}
+    for key, default in DEFAULTS.items():
+        if problem := _type_problem(key, values[key], default):
+            problems.append(problem)
+            values[key] = default  # so that the other keys are still looked at
+    problems += _value_problems(values)
+    strategy = None
+    try:
+        strategy = _strategy(values)
+    except ConfigError as error:
+        problems += error.problems
+    if problems or strategy is None:
         raise ConfigError(problems, "Nothing was started.")
-    out_dir = Path(values["out-dir"])
-    if values["out-dir"] and not out_dir.is_absolute():
-        problems.append(
-            f"run-config out-dir: expected an absolute path, got {values['out-dir']!r}; the server "
-            "does not run in your folder"
-        )
-    if values["resume"] and not values["out-dir"]:
-        problems.append("run-config resume: needs out-dir, the folder of the run to go on with")
-    if values["min-nodes"] < 0:
-        problems.append(f"run-config min-nodes: expected 0 or more, got {values['min-nodes']}")
-    timeout_s = float(values["start-timeout-s"])
-    if not (math.isfinite(timeout_s) and timeout_s >= 0):
-        problems.append(f"run-config start-timeout-s: expected 0 or more, got {timeout_s}")
-    if problems:
-        raise ConfigError(problems, "Nothing was started.")
-    strategy = _strategy(values)
+    out_dir = values["out-dir"]
     return RunRequest(
         strategy=strategy,
         fleet_toml=values["fleet-toml"],
         min_nodes=values["min-nodes"] or strategy.clients.min_nodes,
-        start_timeout_s=timeout_s,
-        folder=_folder(out_dir) if values["out-dir"] else new_run_folder(values["strategy"]),
+        start_timeout_s=float(values["start-timeout-s"]),
+        folder=_folder(Path(out_dir)) if out_dir else new_run_folder(values["strategy"]),
         resume=values["resume"],
     )
+
+
+def _type_problem(key: str, value: Any, default: Any) -> str | None:
+    kinds = (int, float) if isinstance(default, float) else (type(default),)
+    if isinstance(value, kinds) and isinstance(value, bool) == isinstance(default, bool):
+        return None
+    return f"run-config {key}: expected {_KINDS[type(default)]}, got {value!r:.100}"
+
+
+def _value_problems(values: Mapping[str, Any]) -> list[str]:
+    problems = []
+    out_dir = values["out-dir"]
+    if out_dir and not Path(out_dir).is_absolute():
+        problems.append(
+            f"run-config out-dir: expected an absolute path, got {out_dir!r}; the server does not "
+            "run in your folder"
+        )
+    elif out_dir and not values["resume"] and any(RunFolder(Path(out_dir)).checkpoint.glob("*")):
+        # Its boards still hold residuals by this run's name, and would bring them into a new one.
+        problems.append(
+            f"run-config out-dir: {out_dir} holds a run already; set resume=true to go on with it, "
+            "or choose another folder"
+        )
+    if values["resume"] and not out_dir:
+        problems.append("run-config resume: needs out-dir, the folder of the run to go on with")
+    if values["min-nodes"] < 0:
+        problems.append(f"run-config min-nodes: expected 0 or more, got {values['min-nodes']}")
+    timeout_s = values["start-timeout-s"]
+    if not (math.isfinite(timeout_s) and timeout_s >= 0):
+        problems.append(f"run-config start-timeout-s: expected 0 or more, got {timeout_s}")
+    return problems
 
 
 def _strategy(values: Mapping[str, Any]) -> schema.Strategy:
@@ -130,5 +149,10 @@ def _overrides(text: str) -> list[str]:
 
 
 def _folder(path: Path) -> RunFolder:
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"run-config out-dir: {path} cannot be made: {error.strerror}", "Nothing was started."
+        ) from error
     return RunFolder(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from logging import WARNING
 
@@ -18,6 +17,7 @@ from fedfreeze.messages import (
     ResourceQuery,
     ResourceReport,
     check_protocol,
+    from_json,
 )
 from fedfreeze.wall_clock import WallClock
 from strategies.clients import Client, Clients
@@ -95,7 +95,8 @@ def enrol(
         for node in new
     ]
     replies, refused = exchange(grid, messages, timeout_s) if messages else ([], {})
-    for reply in replies:
+    # In a fixed order: of two nodes with one device-id the same one is refused each time.
+    for reply in sorted(replies, key=lambda reply: reply.metadata.src_node_id):
         node = reply.metadata.src_node_id
         try:
             clients.enrol(_client(reply, code_digest, clients.online()))
@@ -138,10 +139,7 @@ def _client(reply: Message, code_digest: str, taken: Sequence[str]) -> Client:
         )
     if report.examples < 1:
         raise ProtocolError(f'"{report.device_id}" has {report.examples} examples; 1 is the least')
-    try:
-        capacity = Capacity.from_json(json.loads(report.capacity))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ProtocolError(f"capacity: expected JSON, got {report.capacity!r:.80}") from error
+    capacity = Capacity.from_json(from_json("capacity", report.capacity))
     return Client(
         device_id=report.device_id,
         profile=report.profile,

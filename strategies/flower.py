@@ -19,7 +19,6 @@ from flwr.app import (
     Message,
     MessageType,
     MetricRecord,
-    RecordDict,
 )
 from flwr.common.logger import log
 from flwr.serverapp import Grid
@@ -38,16 +37,13 @@ from strategies.enrolment import Exchange, enrol, new_query, through_grid
 from strategies.freeze import policy_for
 from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
 from strategies.methods import method_for
-from strategies.orders import Asked, Desk, Parcels, limits
+from strategies.orders import ORDER_BYTES, Asked, Desk, Parcels, limits
 from strategies.planner import Load, feasible, fit
 from strategies.published import Published
 from strategies.replies import understand
 from strategies.round_result import RoundResult
 from strategies.schedule import learning_rate
 from strategies.selection import choose
-
-# Bytes that a plan is charged for the order itself before the order is written.
-ORDER_BYTES = 8_192
 
 # After so many void rounds in a row nothing is going to get better by itself.
 MOST_VOID_ROUNDS = 3
@@ -151,20 +147,12 @@ class FedFreeze(Strategy):
         messages = []
         for device_id in self._cohort(server_round):
             try:
-                asked, content = self._ask(self.clients[device_id], server_round, parcels)
+                asked, message = self._ask(self.clients[device_id], server_round, parcels)
             except PlanError as error:
                 self.result.sat_out[device_id] = str(error)
                 continue
             self.result.asked[device_id] = asked
-            messages.append(
-                Message(
-                    content,
-                    asked.node_id,
-                    MessageType.TRAIN,
-                    ttl=timeout_s,
-                    group_id=str(server_round),
-                )
-            )
+            messages.append(message)
         return messages
 
     def aggregate_train(
@@ -272,7 +260,7 @@ class FedFreeze(Strategy):
             number=number,
         )
 
-    def _ask(self, client: Client, number: int, parcels: Parcels) -> tuple[Asked, RecordDict]:
+    def _ask(self, client: Client, number: int, parcels: Parcels) -> tuple[Asked, Message]:
         """One client's suggestion and the message that carries it."""
         view = RoundView(number, self.settings.rounds, self.learning_rate(number))
         able = feasible(self.layout, client.capacity, self.limits)
@@ -289,11 +277,17 @@ class FedFreeze(Strategy):
             advice, layout=self.layout, capacity=client.capacity, limits=self.limits, load=load
         )
         order = self._desk.order(client, plan, self.published, number, base)
-        content = parcels.content(order, layers)
         node_id = client.node_id
         if node_id is None:
             raise RunError(f'"{client.device_id}" was planned for while it is offline')
-        return Asked(client, node_id, advice, plan, order, wire_bytes(content)), content
+        message = Message(
+            parcels.content(order, layers),
+            node_id,
+            MessageType.TRAIN,
+            ttl=self.settings.clients.round_timeout,
+            group_id=str(number),
+        )
+        return Asked(client, node_id, advice, plan, order, load, wire_bytes(message)), message
 
     def _current(self, server_round: int) -> RoundResult:
         if self.result is None or self.result.number != server_round:
@@ -319,6 +313,7 @@ class FedFreeze(Strategy):
                 reply.content,
                 asked,
                 self.layout,
+                upload_bytes=wire_bytes(reply),
                 code_digest=self._digest,
                 optimizer_slots=self.limits.optimizer_slots,
             )
@@ -335,7 +330,7 @@ class FedFreeze(Strategy):
         if answer.report.status == "sat-out":
             result.sat_out[device_id] = answer.report.detail
             return
-        client.envelope_bytes = answer.upload_bytes - answer.packet_bytes
+        client.envelope_bytes = answer.envelope_bytes
         result.answers[device_id] = answer
 
     def _settle_clock(self, result: RoundResult) -> None:

@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from flwr.app import ArrayRecord, RecordDict
 
 from compression import EMPTY_PACKET_BYTES
+from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layout
 from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, packed
 from fedfreeze.plan import Plan
 from strategies.clients import Client
 from strategies.freeze.policy import Advice
-from strategies.planner import Limits
+from strategies.planner import Limits, Load, float_bytes
 from strategies.published import Published
 from strategies.tables import Clients, Compression, Local
 
 # A sparse packet of fewer bytes than this above its header cannot carry a value.
 LEAST_PAYLOAD_BYTES = 16
+
+# What an order is taken to weigh when plans are made, on both sides. Its true weight moves with the
+# lengths of names and paths, which must not change what a seed gives.
+ORDER_BYTES = 8_192
 
 # Header, segment table and scales of a dense packet, at most.
 DENSE_OVERHEAD_BYTES = 1_024
@@ -28,26 +33,45 @@ _OPTIMIZER_SLOTS = {"sgd": 0, "adam": 2, "adamw": 2}
 
 @dataclass(frozen=True)
 class Asked:
-    """One client that was sent orders, and what the server must remember until it replies."""
+    """One client that was sent orders, and what the server must remember until it replies.
+
+    Attributes:
+        load: what the plan was made with.
+        download_bytes: of the message, as Flower was handed it.
+    """
 
     client: Client
     node_id: int
     advice: Advice
     plan: Plan
     order: TrainOrder
+    load: Load
     download_bytes: int
 
 
 def limits(layout: Layout, clients: Clients, compression: Compression, local: Local) -> Limits:
-    """What the strategy asks of every client, in the planner's terms."""
+    """What the strategy asks of every client, in the planner's terms.
+
+    Raises:
+        ConfigError: the compression ratio leaves less than the smallest packet.
+    """
     floats = [tensor for tensor in layout.tensors.values() if tensor.is_float]
-    dense_bytes = sum(tensor.nbytes for tensor in floats)
+    dense_bytes = sum(float_bytes(tensor) for tensor in floats)
     if compression.mode == "dense":
+        # Buffers travel as 32-bit floats whatever the bits.
+        buffer_bytes = sum(float_bytes(tensor) for tensor in floats if tensor.kind == "buffer")
         overhead = DENSE_OVERHEAD_BYTES + 16 * len(floats)
-        full, smallest = overhead + dense_bytes * compression.bits // 32, overhead
+        parameter_bytes = (dense_bytes - buffer_bytes) * compression.bits // 32
+        full, smallest = overhead + parameter_bytes + buffer_bytes, overhead
     else:
         full = int(dense_bytes / compression.compression_ratio)
         smallest = EMPTY_PACKET_BYTES + LEAST_PAYLOAD_BYTES
+        if full < smallest:
+            raise ConfigError(
+                f"compression.compression-ratio: {compression.compression_ratio:g} leaves {full} "
+                f"of the {dense_bytes} bytes of a dense update; a packet that carries a value has "
+                f"{smallest} or more; lower the ratio"
+            )
     momentum = 1 if local.optimizer == "sgd" and local.momentum > 0 else 0
     return Limits(
         epochs=local.epochs,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from device_profiles.cost import plan_cost, training_memory_bytes
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import PlanError
-from fedfreeze.layout import Layout
+from fedfreeze.layout import Layout, TensorSpec
 from fedfreeze.plan import Plan, PlanCost, Reason, ReasonCode, Stage
 from fedfreeze.units import Dimension, written
 from strategies.freeze.policy import Advice, StageAdvice
@@ -92,9 +92,14 @@ class _Fit:
         self.capacity = capacity
         self.limits = limits
         self.load = load
-        self.trained = [name for name in layout.names if name not in advice.frozen]
         self.frozen: dict[str, Reason] = dict(advice.frozen)
-        self.binding: str | None = None
+        if advice.stages:
+            staged = {name for stage in advice.stages for name in stage.layers}
+            for name in layout.names:
+                if name not in staged:
+                    self.frozen.setdefault(name, Reason("fixed", "no stage trains this layer"))
+        self.trained = [name for name in layout.names if name not in self.frozen]
+        self.binding = advice.binding
 
     def plan(self) -> Plan:
         if not self.trained:
@@ -155,8 +160,19 @@ class _Fit:
             return max(0, budget - self.limits.smallest_packet_bytes) * 8 / self.limits.dense_bits
         return self.layout.parameter_count * budget / self.limits.full_upload_bytes
 
+    def _size(self, name: str) -> float:
+        """Parameters of a layer; in a dense packet its float buffers take room as well."""
+        layer = self.layout[name]
+        if self.limits.dense_bits is None:
+            return layer.parameter_count
+        buffer_bytes = sum(float_bytes(spec) for spec in layer.tensors if spec.kind == "buffer")
+        return layer.parameter_count + buffer_bytes * 8 / self.limits.dense_bits
+
     def _thin_out(self, affordable: float, budget: int) -> None:
-        """Keep the most valued layers whose parameters fit; one layer always stays."""
+        """Keep the most valued layers whose parameters fit.
+
+        A sparse packet can be spread as thinly as one likes, so the first of them always stays.
+        """
         order = sorted(
             self.trained,
             key=lambda name: (
@@ -168,18 +184,17 @@ class _Fit:
         room = affordable
         kept = set()
         for name in order:
-            size = self.layout[name].parameter_count
-            if size <= room:
+            size = self._size(name)
+            always = name == order[0] and self.limits.dense_bits is None
+            if size <= room or always:
                 kept.add(name)
                 room -= size
         if not kept:
-            if self.limits.dense_bits is not None:
-                raise PlanError(
-                    f"a dense update of no layer fits {written(budget, Dimension.BYTES)}; "
-                    'use mode = "sparse"',
-                    "uplink",
-                )
-            kept = {order[0]}
+            raise PlanError(
+                f"a dense update of no layer fits {written(budget, Dimension.BYTES)}; "
+                'use mode = "sparse"',
+                "uplink",
+            )
         for name in [name for name in self.trained if name not in kept]:
             self._give_up(
                 name,
@@ -193,6 +208,7 @@ class _Fit:
     def _fit_compute(self, budget: int) -> tuple[int, PlanCost]:
         deadline = self.limits.deadline_s
         epochs = self.limits.epochs
+        self._check_transfers(self._cost(budget, epochs))
         while (cost := self._cost(budget, epochs)).modelled_total_s > deadline:
             detail = (
                 f"the round takes {written(cost.modelled_total_s, Dimension.SECONDS)} with it, "
@@ -206,6 +222,17 @@ class _Fit:
             else:
                 raise PlanError(f'"{self.trained[0]}" alone: {detail}', "compute")
         return epochs, cost
+
+    def _check_transfers(self, cost: PlanCost) -> None:
+        """Refuse what no freezing can help: transfers that alone outlast the round."""
+        down_s, up_s = cost.modelled_download_s, cost.modelled_upload_s
+        if down_s + up_s > self.limits.deadline_s:
+            raise PlanError(
+                f"the transfers alone take {written(down_s, Dimension.SECONDS)} down and "
+                f"{written(up_s, Dimension.SECONDS)} up, the deadline is "
+                f"{written(self.limits.deadline_s, Dimension.SECONDS)}",
+                "downlink" if down_s > up_s else "uplink",
+            )
 
     def _cost(self, budget: int, epochs: int) -> PlanCost:
         return plan_cost(
@@ -240,6 +267,11 @@ class _Fit:
         return tuple(stages) or (Stage(1.0, tuple(self.trained)),)
 
 
+def float_bytes(spec: TensorSpec) -> int:
+    """Bytes of a tensor as 32-bit floats; 0 for an integer tensor, which never travels."""
+    return 4 * spec.size if spec.is_float else 0
+
+
 def as_advice(suggestion: Plan, values: Mapping[str, float] | None = None) -> Advice:
     """A suggested plan as advice, for the client's own fit: what it freezes stays frozen."""
     worth = values or {name: float(at) for at, name in enumerate(suggestion.trained, start=1)}
@@ -247,4 +279,5 @@ def as_advice(suggestion: Plan, values: Mapping[str, float] | None = None) -> Ad
         frozen=suggestion.frozen,
         values=worth,
         stages=tuple(StageAdvice(stage.share, stage.layers) for stage in suggestion.stages),
+        binding=suggestion.binding,
     )

@@ -40,7 +40,8 @@ class Published:
             self.changed_at[layer] = self.version
             for name, step in tensors.items():
                 before = self.arrays[name]
-                self.arrays[name] = (before.astype(np.float64) + step).astype(before.dtype)
+                after = (before.astype(np.float64) + step).astype(before.dtype)
+                self.arrays[name] = np.asarray(after)  # a scalar stays an array
 
     def lacking(self, held_version: int | None) -> tuple[str, ...]:
         """Layers that a client with ``held_version`` (None: nothing) must be sent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,11 @@ from fedfreeze.messages import (
     PACKET_FORMAT,
     TrainReport,
     check_protocol,
+    from_json,
     unpacked,
 )
 from fedfreeze.plan import Plan, PlanCost
-from fedfreeze.wire_size import wire_bytes
+from fedfreeze.wire_size import planned_bytes
 from strategies.aggregation.mean import Update
 from strategies.enrolment import check_digest
 from strategies.local_step import LayerMeasures
@@ -37,8 +37,9 @@ class Answer:
 
     Attributes:
         update: present if the client trained.
-        cost: the final plan with the bytes that were really moved; its seconds are modelled.
+        cost: modelled for the final plan and the packet that came.
         upload_bytes: the whole reply as handed to Flower; ``packet_bytes`` of it are the packet.
+        envelope_bytes: what the next plan takes the rest of a reply to weigh.
     """
 
     report: TrainReport
@@ -49,6 +50,7 @@ class Answer:
     update: Update | None
     packet_bytes: int
     upload_bytes: int
+    envelope_bytes: int
 
     @property
     def held_version(self) -> int | None:
@@ -57,9 +59,17 @@ class Answer:
 
 
 def understand(
-    content: RecordDict, asked: Asked, layout: Layout, *, code_digest: str, optimizer_slots: int
+    content: RecordDict,
+    asked: Asked,
+    layout: Layout,
+    *,
+    upload_bytes: int,
+    code_digest: str,
+    optimizer_slots: int,
 ) -> Answer:
     """Check a reply against what was asked and decode its packet.
+
+    ``upload_bytes`` is the weight of the whole reply, as Flower was handed it.
 
     Raises:
         ProtocolError: another release, round or client; a plan beyond the suggestion; nonsense.
@@ -74,11 +84,10 @@ def understand(
         raise ProtocolError(f"status: expected one of {', '.join(STATUSES)}, got {report.status!r}")
     if report.examples < 1:
         raise ProtocolError(f"expected 1 example or more, got {report.examples}")
-    capacity = Capacity.from_json(_json("capacity", report.capacity))
+    capacity = Capacity.from_json(from_json("capacity", report.capacity))
     plan = _final_plan(report, asked.plan, layout)
     trained = report.status == "trained"
     packet = unpacked(content, "packet", PACKET_FORMAT) if trained else b""
-    upload_bytes = wire_bytes(content)
     cost = plan_cost(
         layout,
         plan.stages,
@@ -87,8 +96,8 @@ def understand(
         batch_size=plan.batch_size,
         optimizer_slots=optimizer_slots,
         capacity=capacity,
-        download_bytes=asked.download_bytes,
-        upload_bytes=upload_bytes,
+        download_bytes=asked.load.download_bytes,
+        upload_bytes=planned_bytes(content),
     )
     return Answer(
         report=report,
@@ -99,6 +108,7 @@ def understand(
         update=_update(packet, report, plan, layout) if trained else None,
         packet_bytes=len(packet),
         upload_bytes=upload_bytes,
+        envelope_bytes=planned_bytes(content) - len(packet),
     )
 
 
@@ -117,20 +127,19 @@ def _update(packet: bytes, report: TrainReport, plan: Plan, layout: Layout) -> U
 def _final_plan(report: TrainReport, suggestion: Plan, layout: Layout) -> Plan:
     if report.plan == NO_TEXT:
         return suggestion
-    plan = Plan.from_json(_json("plan", report.plan))
+    plan = Plan.from_json(from_json("plan", report.plan))
     plan.check(layout)
     if beyond := sorted(set(plan.trained) - set(suggestion.trained)):
         raise ProtocolError(f"the client trained {beyond[0]!r}, which the suggestion freezes")
-    if plan.upload_budget_bytes > suggestion.upload_budget_bytes or plan.epochs > suggestion.epochs:
-        raise ProtocolError(
-            f"the client's plan goes beyond the suggestion: {plan.upload_budget_bytes} bytes and "
-            f"{plan.epochs} epoch(s) of {suggestion.upload_budget_bytes} and {suggestion.epochs}"
-        )
+    for what in ("upload_budget_bytes", "epochs", "batch_size"):
+        asked, own = getattr(suggestion, what), getattr(plan, what)
+        if own > asked:
+            raise ProtocolError(f"{what}: the suggestion is {asked}, the client took {own}")
     return plan
 
 
 def _measures(text: str, plan: Plan) -> dict[str, LayerMeasures]:
-    table = _json("measures", text)
+    table = from_json("measures", text)
     if not isinstance(table, dict) or not set(table) <= set(plan.trained):
         raise ProtocolError(f"measures: expected entries of trained layers, got {text!r:.80}")
     measures = {}
@@ -144,13 +153,6 @@ def _measures(text: str, plan: Plan) -> dict[str, LayerMeasures]:
 
 def _is_measure(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e30
-
-
-def _json(what: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ProtocolError(f"{what}: expected JSON, got {text!r:.80}") from error
 
 
 def _same(what: str, expected: object, came: object) -> None:

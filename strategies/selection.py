@@ -26,7 +26,8 @@ def choose(
     if rule == "all" or not ids:
         return tuple(ids)
     if rule == "uniform":
-        size = min(len(ids), math.ceil(share * len(ids)))
+        # Rounded first: 0.07 * 100 is a little above 7 in floating point.
+        size = max(1, math.ceil(round(share * len(ids), 9)))
         picked = _generator(seed, number, "uniform").choice(len(ids), size=size, replace=False)
         return tuple(ids[i] for i in sorted(picked))
     throw = 0

@@ -30,10 +30,11 @@ OnOrder = Callable[[Message], None]
 def over_the_wire(message: Message) -> tuple[Message, int]:
     """The message as the other side gets it, and how many bytes it was."""
     objects = {key: part.deflate() for key, part in get_all_nested_objects(message).items()}
-    arrived = inflate_object_from_contents(message.object_id, objects)
+    size = sum(map(len, objects.values()))
+    arrived = inflate_object_from_contents(message.object_id, objects)  # empties `objects`
     assert isinstance(arrived, Message)
     arrived.metadata.__dict__["_message_id"] = message.metadata.message_id
-    return arrived, sum(map(len, objects.values()))
+    return arrived, size
 
 
 class InProcessGrid(Grid):

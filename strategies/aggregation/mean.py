@@ -27,7 +27,8 @@ class Update:
     Attributes:
         device_id: fixes the order of addition, so that arrival order does not change a bit.
         weight: above 0; for FedAvg the number of examples.
-        layers: what the client trained, even where nothing of it was sent.
+        layers: what its packet covers: all that the client trained, even where no value of a
+            layer was sent; nothing when the budget had no room and all of it stays in the residual.
         deltas: the float tensors of these layers.
     """
 
@@ -66,5 +67,5 @@ def weighted_means(
             summed = np.zeros(tensor.shape, np.float64)
             for update in trainers:
                 summed += update.weight * update.deltas[tensor.name].astype(np.float64)
-            means[tensor.name] = summed / total
+            means[tensor.name] = np.asarray(summed / total)  # a scalar stays an array
         yield layer.name, means

@@ -8,8 +8,9 @@ Source: the FedFreeze text. Before each round, for client i and layer l,
     G  moving average of the fall of the validation loss, shared among the layers that moved
     FS = a (1 - N(S)) + b (1 - N(I)) + c (1 - R) + d (1 - N(G))          (scores.py)
 
-A layer with FS above the threshold is frozen for a window of w_l rounds; w_l grows by one while
-the loss keeps falling without it and is halved when it does not (window.py). S and I are the
+A layer with FS above the threshold is frozen for a window of w_l rounds, the present one included;
+w_l grows by one while the loss keeps falling without it and is halved when it does not (window.py).
+A layer that only memory, time or uplink keep frozen moves no window. S and I are the
 client's own where it has measured them, else the fleet's. Guards: nothing is frozen by score in
 the first ``warm-up-rounds``; the share of frozen parameters ramps up to ``max-frozen-share``;
 layers that were never observed are not frozen; the last layer always trains; a layer that nobody
@@ -20,7 +21,10 @@ Dividing S by the learning rate keeps a decaying rate from freezing everything.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -134,12 +138,15 @@ class FedFreeze(FreezePolicy):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Update S, I, G and the windows from a merged round."""
+        if not math.isfinite(outcome.validation_loss or 0.0):
+            # A diverged model has no loss to learn from; NaN would stay in every average.
+            outcome = replace(outcome, validation_loss=None)
         for name, movement in outcome.movement.items():
-            self._remember("", name, movement / outcome.learning_rate)
+            self._remember("", name, movement, outcome.learning_rate)
             self._last_trained[name] = outcome.number
         for device_id, client in sorted(outcome.clients.items()):
             for name, measured in client.measures.items():
-                self._remember(device_id, name, measured.movement / outcome.learning_rate)
+                self._remember(device_id, name, measured.movement, outcome.learning_rate)
                 for who in ("", device_id):
                     table = self._importance.setdefault(who, {})
                     past = table.get(name, measured.gradient_norm)
@@ -156,17 +163,19 @@ class FedFreeze(FreezePolicy):
             self._losses = [*self._losses, outcome.validation_loss][-1 - self.settings.loss_lag :]
 
     def state(self) -> dict[str, Any]:
-        """Everything that later advice depends on."""
-        return {
-            "movement": self._movement,
-            "importance": self._importance,
-            "gain": self._gain,
-            "window": self._window,
-            "frozen_until": self._frozen_until,
-            "last_trained": self._last_trained,
-            "losses": self._losses,
-            "usual_fall": self._usual_fall,
-        }
+        """Everything that later advice depends on; later rounds do not change it."""
+        return copy.deepcopy(
+            {
+                "movement": self._movement,
+                "importance": self._importance,
+                "gain": self._gain,
+                "window": self._window,
+                "frozen_until": self._frozen_until,
+                "last_trained": self._last_trained,
+                "losses": self._losses,
+                "usual_fall": self._usual_fall,
+            }
+        )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take back :meth:`state`."""
@@ -203,9 +212,12 @@ class FedFreeze(FreezePolicy):
                 held[name] = Reason("window", f"frozen through round {until}")
         return {name: held[name] for name in self.layout.names if name in held}
 
-    def _remember(self, who: str, name: str, movement: float) -> None:
-        table = self._movement.setdefault(who, {})
-        table[name] = [*table.get(name, []), movement][-self.settings.history :]
+    def _remember(self, who: str, name: str, movement: float, learning_rate: float) -> None:
+        """Keep one observation of S; a schedule that ends at rate 0 gives none."""
+        rate_free = movement / learning_rate if learning_rate > 0 else math.inf
+        if math.isfinite(rate_free):
+            table = self._movement.setdefault(who, {})
+            table[name] = [*table.get(name, []), rate_free][-self.settings.history :]
 
     def _learn_gain(self, outcome: RoundOutcome) -> None:
         if outcome.validation_loss is None or not self._losses:
@@ -233,7 +245,9 @@ class FedFreeze(FreezePolicy):
         on_pace = fall >= (1 - self.settings.patience) * usual
         self._usual_fall = self.settings.keep * usual + (1 - self.settings.keep) * fall
         for name in self.layout.names:
-            if any(name in client.plan.frozen for client in outcome.clients.values()):
+            # Only what was frozen on purpose: others train what one board cannot afford.
+            reasons = [client.plan.frozen.get(name) for client in outcome.clients.values()]
+            if any(reason and reason.code in {"score", "window"} for reason in reasons):
                 self._window[name] = next_window(
                     self._window[name], grow=on_pace, largest=self.settings.max_window
                 )

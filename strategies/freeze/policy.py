@@ -60,10 +60,12 @@ class Advice:
 
     Attributes:
         frozen: layers that must not train, with the reason.
-        values: worth of training each other layer; the planner gives up the smallest first.
-        must_train: layers that the planner gives up last.
+        values: worth of training each other layer; on a thin uplink the smallest go first.
+        must_train: layers that go last on a thin uplink, whatever their value. Where memory or
+            time is short, layers go from the front: nothing else would help.
         stages: how the local steps are divided; one stage of everything when empty.
         inputs: per layer, the numbers behind the decision, for the audit log.
+        binding: the limit that shaped this advice, where it is a suggestion to be fitted again.
     """
 
     frozen: Mapping[str, Reason]
@@ -71,6 +73,7 @@ class Advice:
     must_train: tuple[str, ...] = ()
     stages: tuple[StageAdvice, ...] = ()
     inputs: Mapping[str, Mapping[str, float | int | None]] = field(default_factory=dict)
+    binding: str | None = None
 
 
 @dataclass(frozen=True)

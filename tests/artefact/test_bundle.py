@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -132,6 +133,24 @@ def test_the_staged_project_file_says_what_the_checkouts_own_says():
     assert staged["tool"]["flwr"]["app"]["components"] == app["components"]
     assert staged["tool"]["flwr"]["app"]["publisher"] == app["publisher"]
     assert staged["project"]["name"] == own["project"]["name"]
+
+
+def test_the_app_is_staged_from_wherever_the_package_stands(tmp_path):
+    installed, staged = tmp_path / "site-packages", tmp_path / "staged"
+    for room in (*ROOMS, "cli"):
+        shutil.copytree(ROOT / room, installed / room)
+    staged.mkdir()
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
+        "from cli import bundle; bundle.stage(Path(sys.argv[2]))"
+    )
+    (installed / "fedfreeze" / "only_here.py").touch()
+    subprocess.run(
+        [sys.executable, "-P", "-c", program, str(installed), str(staged)],
+        cwd=tmp_path,
+        check=True,
+    )
+    assert files_of(staged) == files_of(ROOT) | {"fedfreeze/only_here.py"}
 
 
 def test_a_room_that_is_not_there_is_named(tmp_path):

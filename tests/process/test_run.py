@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.conftest import left_of
+from tests.process.harness import left_of
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cli.superlink import is_healthy, private_superlink
-from tests.process.conftest import ROOT, left_of
+from tests.process.harness import ROOT, left_of
 
 pytestmark = pytest.mark.process
 

@@ -10,6 +10,7 @@ from strategies import schema
 from strategies.schedule import learning_rate
 from tasks.fashion_cnn import task
 from tasks.task import initial_arrays
+from tests.conftest import SMALL
 
 ROUNDS, NODES = 5, 4
 
@@ -44,7 +45,7 @@ def plain_sgd(arrays, examples, local, rate, seed):
 @pytest.fixture
 def reference():
     """A loop without Flower: train each client, average the deltas by examples."""
-    settings = schema.load("fedavg", ["rounds=5", "local.epochs=1"])
+    settings = schema.load("fedavg", [*SMALL, "rounds=5"])
     split = {
         "partition": settings.data.partition,
         "alpha": settings.data.alpha,
