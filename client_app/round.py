@@ -15,13 +15,13 @@ from safetensors.numpy import load as load_safetensors
 
 from client_app.resources import Identity, capacity_now
 from client_app.settling import Outcome, send, settle
-from client_app.store import BoardState, BoardStore, Pending
+from client_app.store import BoardState, BoardStore, Pending, folder_name
 from client_app.training import Trained, chosen_device, movements, train
 from compression import CodecSettings
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import PlanError, ProtocolError, StateError
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, TrainReport
+from fedfreeze.messages import NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, TrainReport, from_json
 from fedfreeze.plan import Plan
 from fedfreeze.run_folder import home
 from strategies import schema
@@ -229,11 +229,7 @@ def _check(order: TrainOrder, who: Identity, layout: Layout) -> None:
 
 
 def _suggestion(text: str, layout: Layout) -> Plan:
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise ProtocolError(f"order.plan: expected JSON, got {text!r:.80}") from error
-    plan = Plan.from_json(data)
+    plan = Plan.from_json(from_json("order.plan", text))
     plan.check(layout)
     return plan
 
@@ -244,7 +240,7 @@ def _state_dir(order: TrainOrder, who: Identity) -> Path:
         return Path(who.state_dir)
     if who.simulated and order.state_dir != NO_TEXT:
         return Path(order.state_dir)
-    return home() / "state" / order.run.replace("/", "_")
+    return home() / "state" / folder_name(order.run)
 
 
 def _load(store: BoardStore) -> BoardState:

@@ -73,7 +73,7 @@ class BoardStore:
 
     def __init__(self, root: Path, device_id: str, *, run: str, fingerprint: str) -> None:
         self._root = root
-        self._own = root / "boards" / _folder_name(device_id)
+        self._own = root / "boards" / folder_name(device_id)
         self._models = root / "models"
         self._identity = {"format": FORMAT, "run": run, "fingerprint": fingerprint}
 
@@ -168,7 +168,7 @@ class BoardStore:
         _keep_only(self._models, held)
 
 
-def _folder_name(device_id: str) -> str:
+def folder_name(device_id: str) -> str:
     """The id itself where it is a plain name; else a readable start and a digest."""
     if _PLAIN.fullmatch(device_id):
         return device_id

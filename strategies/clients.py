@@ -64,6 +64,10 @@ class Clients:
         known.node_id, known.profile = client.node_id, client.profile
         known.capacity, known.examples = client.capacity, client.examples
 
+    def ask_again(self, device_id: str) -> None:
+        """Take the client's node for new, so that it is asked what it can do by then."""
+        self._by_id[device_id].node_id = None
+
     def to_json(self) -> list[dict[str, Any]]:
         """What must outlive the server, without node ids."""
         return [

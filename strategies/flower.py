@@ -150,6 +150,8 @@ class FedFreeze(Strategy):
                 asked, message = self._ask(self.clients[device_id], server_round, parcels)
             except PlanError as error:
                 self.result.sat_out[device_id] = str(error)
+                # It may do better next time, and nobody but itself can say so.
+                self.clients.ask_again(device_id)
                 continue
             self.result.asked[device_id] = asked
             messages.append(message)
@@ -329,6 +331,7 @@ class FedFreeze(Strategy):
             return
         if answer.report.status == "sat-out":
             result.sat_out[device_id] = answer.report.detail
+            self.clients.ask_again(device_id)
             return
         client.envelope_bytes = answer.envelope_bytes
         result.answers[device_id] = answer

@@ -13,8 +13,9 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from device_profiles.fleet import fleets
 from fedfreeze import strict_toml
 from fedfreeze.errors import ConfigError
 from fedfreeze.settings import Natural, PositiveInt, Settings
@@ -22,6 +23,7 @@ from fedfreeze.toml_faults import did_you_mean
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
 from strategies.tables import Clients, Compression, Data, Local
+from tasks.registry import module_of
 
 PRESET_FOLDER = pathlib.Path(__file__).parent / "presets"
 
@@ -47,6 +49,20 @@ def _is_whole(value: Any) -> Any:
     return value
 
 
+def _known_task(name: str) -> str:
+    module_of(name)
+    return name
+
+
+def _known_fleet(name: str) -> str:
+    if name not in (known := fleets()) and not name.endswith(".toml"):
+        raise ValueError(
+            f'unknown fleet "{name}"; the fleets are {", ".join(known)}, or give a path that ends '
+            f"in .toml{did_you_mean(name, known)}"
+        )
+    return name
+
+
 if TYPE_CHECKING:
     FreezeTable: TypeAlias = Settings
     MethodTable: TypeAlias = Settings
@@ -61,8 +77,12 @@ class Strategy(Settings):
     version: Annotated[Literal[1], BeforeValidator(_is_whole)] = Field(
         description="version of this format"
     )
-    task: str = Field("fashion-cnn", min_length=1, description="model, data and loss, by name")
-    fleet: str = Field("mixed", min_length=1, description="simulated boards, by name")
+    task: Annotated[str, AfterValidator(_known_task)] = Field(
+        "fashion-cnn", description="model, data and loss, by name"
+    )
+    fleet: Annotated[str, AfterValidator(_known_fleet)] = Field(
+        "mixed", description="simulated boards, by name"
+    )
     rounds: PositiveInt = Field(description="rounds to run")
     seed: Natural = Field(0, description="the same seed gives the same bytes")
     clients: Clients = Clients()

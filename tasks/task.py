@@ -8,15 +8,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from flwr.app import Array, ArrayRecord
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.toml_faults import did_you_mean
-
-# Tasks that ship with the project and the modules that hold them.
-TASKS = {"fashion-cnn": "tasks.fashion_cnn"}
+from tasks.registry import module_of
 
 
 @dataclass(frozen=True)
@@ -108,13 +106,10 @@ def load(name: str) -> Task:
     >>> load("fashion-cnn").metric
     'accuracy'
     """
-    module_name = TASKS.get(name, name)
-    if "." not in module_name:
-        raise ConfigError(
-            f'unknown task "{name}"; the tasks are {", ".join(TASKS)}; for your own, write a '
-            f'dotted module name such as "my_package.my_task" that has an attribute "task"'
-            f"{did_you_mean(name, TASKS)}"
-        )
+    try:
+        module_name = module_of(name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -148,4 +143,9 @@ def load_arrays(model: nn.Module, arrays: Arrays) -> None:
     state = model.state_dict()
     with torch.no_grad():
         for name, array in arrays.items():
-            state[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+            state[name].copy_(torch.from_numpy(np.array(array)))
+
+
+def initial_record(task: Task, seed: int) -> ArrayRecord:
+    """:func:`initial_arrays` as Flower's ``start(initial_arrays=...)`` takes it."""
+    return ArrayRecord({name: Array(array) for name, array in initial_arrays(task, seed).items()})

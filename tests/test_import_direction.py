@@ -38,13 +38,21 @@ NEVER = {
 FOR_SHIPPED_CODE_ONLY = {"tests", "experiments"}
 
 
+def only_for_types(node):
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
+
+
 def imported(source, *, with_late=True):
     """Top-level names that a module imports, with the line of each."""
     tree = ast.parse(source)
     late = {
         id(inner)
         for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or only_for_types(function)
         for inner in ast.walk(function)
     }
     for node in ast.walk(tree):
@@ -57,7 +65,8 @@ def imported(source, *, with_late=True):
 
 
 def breaches(room, relative, source):
-    # The public namespace fetches other rooms when a name is asked for: only inside functions.
+    # The public namespace fetches other rooms when a name is asked for: only inside functions,
+    # and for type checkers.
     with_late = (room, relative) != ("fedfreeze", "__init__.py")
     others = set(MAY_IMPORT) - MAY_IMPORT[room] - {room} | FOR_SHIPPED_CODE_ONLY
     forbidden = others | NEVER.get(room, set())

@@ -24,7 +24,9 @@ def layouts(draw):
         name = f"l{place}"
         costs = LayerCosts(draw(OPS), draw(OPS), draw(OPS), float(draw(st.integers(0, 10**6))))
         layers.append(
-            Layer(name, (TensorSpec(f"{name}.w", (draw(st.integers(1, 5_000)),), "float32"),), costs)
+            Layer(
+                name, (TensorSpec(f"{name}.w", (draw(st.integers(1, 5_000)),), "float32"),), costs
+            )
         )
     return Layout("any", tuple(layers))
 
@@ -89,7 +91,8 @@ def planned(case, **changes) -> Plan | None:
     try:
         return fit(arguments.pop("advice"), **arguments)
     except PlanError as error:
-        assert error.limit in LIMIT_NAMES
+        if error.limit not in LIMIT_NAMES:
+            raise
         return None
 
 
@@ -174,9 +177,11 @@ def test_more_of_everything_never_makes_a_plan_impossible(case):
 
 
 @given(cases())
-def test_what_must_train_is_never_given_up_to_a_thin_sparse_uplink_while_another_layer_stays(case):
+def test_a_thin_sparse_uplink_never_takes_the_last_layer_that_must_train(case):
     plan = feasible_plan(case)
-    assume(case["limits"].dense_bits is None)
-    given_up = {name for name, reason in plan.frozen.items() if reason.code == "uplink"}
-    if given_up & set(case["advice"].must_train):
-        assert set(plan.trained) <= set(case["advice"].must_train)
+    must_train = set(case["advice"].must_train)
+    codes = {name: reason.code for name, reason in plan.frozen.items()}
+    given_up = {name for name in must_train if codes.get(name) == "uplink"}
+    if given_up and case["limits"].dense_bits is None:
+        # The uplink is looked at before the time, which may have taken the others later.
+        assert {name for name in must_train if codes.get(name) in {None, "compute"}}

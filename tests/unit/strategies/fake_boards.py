@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.app import Context, Message, RecordDict
@@ -87,6 +87,7 @@ class FakeBoards:
         delta: by device id and layer, what every value of the update is.
         examples: by device id; 10 where nothing is said.
         capacity: that boards report when they are asked who they are.
+        capacities: the same by device id, where a board differs.
         later_capacity: by device id, what they report after training.
         change: spoils the report of a board, by device id.
         silent: boards that raise instead of answering an order.
@@ -97,6 +98,7 @@ class FakeBoards:
     delta: Delta = lambda device_id, layer: 1.0
     examples: dict[str, int] = field(default_factory=dict)
     capacity: Capacity = field(default_factory=board)
+    capacities: dict[str, Capacity] = field(default_factory=dict)
     later_capacity: dict[str, Capacity] = field(default_factory=dict)
     change: dict[str, Callable[[TrainReport], TrainReport]] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
@@ -110,6 +112,9 @@ class FakeBoards:
         app.train()(self._train)
         return app
 
+    def _capacity(self, name: str) -> Capacity:
+        return self.capacities.get(name, self.capacity)
+
     def _introduce(self, message: Message, context: Context) -> Message:
         index = int(context.node_config["partition-id"])
         name = self.names.get(index, f"b{index}")
@@ -118,7 +123,7 @@ class FakeBoards:
             code_digest=self.digest,
             device_id=name,
             profile="fake",
-            capacity=json.dumps(self.capacity.to_json()),
+            capacity=json.dumps(self._capacity(name).to_json()),
             examples=self.examples.get(name, 10),
         )
         return Message(RecordDict({"report": report.to_record()}), reply_to=message)
@@ -133,8 +138,8 @@ class FakeBoards:
             order,
             self.layout,
             examples=self.examples.get(name, 10),
-            capacity=self.later_capacity.get(name, self.capacity),
+            capacity=self.later_capacity.get(name, self._capacity(name)),
             delta=self.delta,
-            change=self.change.get(name, lambda report: replace(report)),
+            change=self.change.get(name, lambda report: report),
         )
         return Message(content, reply_to=message)

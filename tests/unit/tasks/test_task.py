@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from fedfreeze.errors import ConfigError
-from tasks.task import TASKS, Examples, Task, initial_arrays, load
+from tasks.registry import TASKS
+from tasks.task import Examples, Task, initial_arrays, load
 
 
 @pytest.mark.parametrize("name", sorted(TASKS))

@@ -1,0 +1,106 @@
+"""A task that trains in milliseconds and has what freezing can get wrong.
+
+Named ``tests.tiny_task`` in a strategy. Its layers hold running statistics and their counter
+(BatchNorm), normalisation without statistics (GroupNorm), random masks (Dropout) and a scalar
+parameter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
+from tasks.task import Examples
+
+EXAMPLES = 22  # no multiple of the batch size that tests use
+
+
+class Scale(nn.Module):
+    """Multiplies by one trained number."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, values):
+        return values * self.factor
+
+
+class TinyNet(nn.Module):
+    """``float32[n, 1, 6, 6]`` to logits ``float32[n, 3]``."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU())
+        self.body = nn.Sequential(
+            nn.Conv2d(4, 4, 3, bias=False), nn.GroupNorm(2, 4), nn.ReLU(), nn.Dropout(0.3), Scale()
+        )
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(16, 3))
+
+    def forward(self, images):
+        return self.head(self.norm(self.body(self.stem(images))).flatten(1))
+
+
+def layout_of(model):
+    """Layers are the direct children; costs are made up but equal on both ends."""
+    parameters = {name for name, _ in model.named_parameters()}
+    layers = []
+    for child in dict(model.named_children()):
+        tensors = tuple(
+            TensorSpec(
+                name,
+                tuple(value.shape),
+                str(value.numpy().dtype),
+                "parameter" if name in parameters else "buffer",
+            )
+            for name, value in model.state_dict().items()
+            if name.startswith(f"{child}.")
+        )
+        layers.append(Layer(child, tensors, LayerCosts(1e3, 1e3, 1e3, 1e3)))
+    return Layout("tests.tiny_task", tuple(layers))
+
+
+class TinyTask:
+    name = "tests.tiny_task"
+    metric = "accuracy"
+
+    def build(self):
+        return TinyNet()
+
+    def layout(self):
+        with torch.random.fork_rng(devices=[]):
+            return layout_of(TinyNet())
+
+    def client_examples(
+        self, client, clients, *, partition, alpha, validation_share, seed, data_dir
+    ):
+        return _examples([seed, 1, client])
+
+    def validation(self, *, partition, alpha, validation_share, seed, data_dir):
+        return _examples([seed, 2])
+
+    def test(self, data_dir):
+        return _examples([3])
+
+    def loss(self, outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets)
+
+    def score(self, outputs, targets):
+        return float((outputs.argmax(1) == targets).sum())
+
+    def data_source(self, data_dir):
+        return "random numbers"
+
+
+def _examples(seed):
+    rng = np.random.default_rng(seed)
+    return Examples(
+        torch.from_numpy(rng.normal(size=(EXAMPLES, 1, 6, 6)).astype(np.float32)),
+        torch.from_numpy(rng.integers(0, 3, EXAMPLES)),
+    )
+
+
+task = TinyTask()

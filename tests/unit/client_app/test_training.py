@@ -1,0 +1,277 @@
+"""Local training under a plan, on a model with norms, running statistics and dropout."""
+
+import numpy as np
+import pytest
+import torch
+
+from client_app.training import chosen_device, movements, stage_starts, train
+from fedfreeze.errors import ConfigError, RunError
+from fedfreeze.layout import Layer, Layout, TensorSpec
+from fedfreeze.plan import Plan, Reason, Stage
+from fedfreeze.wall_clock import FakeClock
+from strategies.local_step import LocalStep
+from strategies.tables import Local
+from tasks.task import Examples, initial_arrays
+from tests.tiny_task import EXAMPLES, TinyTask
+
+CPU = torch.device("cpu")
+LAYERS = ("stem", "body", "norm", "head")
+OPTIMIZERS = {
+    "sgd": {"optimizer": "sgd"},
+    "sgd with momentum": {"optimizer": "sgd", "momentum": 0.9},
+    "adam": {"optimizer": "adam"},
+    "adamw": {"optimizer": "adamw"},
+}
+
+
+class Watch(LocalStep):
+    """Keeps the model's parameters, what they were in each step, and the gradients seen."""
+
+    def __init__(self):
+        self.steps = []
+
+    def begin(self, parameters):
+        self.parameters = parameters
+
+    def after_backward(self, parameters):
+        assert parameters is self.parameters
+        self.steps.append(
+            {
+                name: (p.detach().clone(), None if p.grad is None else p.grad.clone())
+                for name, p in parameters.items()
+            }
+        )
+
+
+class Kept(TinyTask):
+    """A tiny task that remembers the model it built, and may change it first."""
+
+    def __init__(self, change=lambda model: None):
+        self.change = change
+
+    def build(self):
+        self.model = super().build()
+        self.change(self.model)
+        return self.model
+
+
+def plan_of(*stages, epochs=2, batch_size=4):
+    trained = {name for _, layers in stages for name in layers}
+    frozen = {name: Reason("fixed", "") for name in LAYERS if name not in trained}
+    return Plan(tuple(Stage(*stage) for stage in stages), epochs, batch_size, 1_000, frozen)
+
+
+def run(plan, *, task=None, local=None, step=None, seed=1, rate=0.1, examples=None, clock=None):
+    task = task or Kept()
+    published = initial_arrays(task, 0)
+    trained = train(
+        task,
+        published,
+        examples or task.client_examples(0, 1, **SPLIT),
+        plan,
+        layout=task.layout(),
+        local=local or Local(),
+        learning_rate=rate,
+        seed=seed,
+        device=CPU,
+        step=step or LocalStep(),
+        clock=clock,
+    )
+    after = {name: value.numpy().copy() for name, value in task.model.state_dict().items()}
+    return trained, published, after
+
+
+SPLIT = {"partition": "iid", "alpha": 0.3, "validation_share": 0.1, "seed": 0, "data_dir": None}
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("layers", [("head",), ("norm", "head"), ("stem",), ("body",)])
+def test_frozen_layers_are_bit_identical_and_trained_ones_move(layers, optimizer, weight_decay):
+    local = Local(weight_decay=weight_decay, **OPTIMIZERS[optimizer])
+    trained, before, after = run(plan_of((1.0, layers)), local=local, rate=0.01)
+    layout = TinyTask().layout()
+    for name, spec in layout.tensors.items():
+        same = after[name].tobytes() == before[name].tobytes()
+        assert same == (layout.layer_of[name] not in layers), name
+        if layout.layer_of[name] in layers and spec.is_float:
+            assert np.array_equal(trained.delta[name], after[name] - before[name])
+    assert set(trained.delta) == {
+        t.name for name in layers for t in layout[name].tensors if t.is_float
+    }
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_layer_that_had_momentum_stops_at_the_step_in_which_its_stage_ends(
+    optimizer, weight_decay
+):
+    """Six steps of an epoch: the body trains in the first three, the head in the last three."""
+    local = Local(weight_decay=weight_decay, **OPTIMIZERS[optimizer])
+    watch = Watch()
+    run(
+        plan_of((0.5, ("body",)), (0.5, ("head",)), epochs=1),
+        local=local,
+        step=watch,
+        rate=0.01,
+    )
+    last = {name: p.detach() for name, p in watch.parameters.items()}
+    values = [{n: v for n, (v, _) in step.items()} for step in watch.steps] + [last]
+    assert len(watch.steps) == 6
+    for name in watch.parameters:
+        moves = [not torch.equal(values[at][name], values[at + 1][name]) for at in range(6)]
+        has_gradient = [step[name][1] is not None for step in watch.steps]
+        expected = [name.startswith("body")] * 3 + [name.startswith("head")] * 3
+        assert has_gradient == expected, name
+        assert moves == expected, name
+
+
+def test_a_layer_thawed_again_within_the_round_goes_on_with_its_momentum():
+    watch = Watch()
+    run(
+        plan_of((1 / 3, ("head",)), (1 / 3, ("norm",)), (1 / 3, ("head",)), epochs=1),
+        local=Local(momentum=0.9),
+        step=watch,
+        rate=0.1,
+    )
+    name = "head.1.bias"
+    velocity, value = 0.0, watch.steps[0][name][0]
+    for at, step in enumerate(watch.steps):
+        torch.testing.assert_close(step[name][0], value)
+        if at not in (2, 3):
+            velocity = 0.9 * velocity + step[name][1]
+            value = value - 0.1 * velocity
+    torch.testing.assert_close(watch.parameters[name].detach(), value)
+
+
+def test_what_the_user_froze_in_the_model_stays_as_it_was():
+    task = Kept(lambda model: model.norm.requires_grad_(False))
+    _, before, after = run(plan_of((1.0, LAYERS)), task=task, local=Local(weight_decay=0.1))
+    for name in before:
+        same = after[name].tobytes() == before[name].tobytes()
+        assert same == name.startswith("norm."), name
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
+    first, second, other = (run(plan_of((1.0, LAYERS)), seed=seed)[0] for seed in (5, 5, 6))
+    for name, array in first.delta.items():
+        assert array.tobytes() == second.delta[name].tobytes()
+    assert first.loss == second.loss
+    assert any(first.delta[name].tobytes() != other.delta[name].tobytes() for name in first.delta)
+
+
+def test_the_random_numbers_of_a_round_do_not_depend_on_what_ran_before():
+    torch.manual_seed(1)
+    first, _, _ = run(plan_of((1.0, LAYERS)))
+    torch.manual_seed(2)
+    second, _, _ = run(plan_of((1.0, LAYERS)))
+    assert first.delta["stem.0.weight"].tobytes() == second.delta["stem.0.weight"].tobytes()
+
+
+class CountingTask(Kept):
+    """Its loss is the first pixel's mean, so that it can be worked out by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def loss(self, outputs, targets):
+        self.batches.append(targets.tolist())
+        return targets.float().mean() + 0.0 * outputs.sum()
+
+
+def test_every_example_is_seen_once_an_epoch_the_last_partial_batch_included():
+    task = CountingTask()
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    run(plan_of((1.0, LAYERS), epochs=3, batch_size=4), task=task, examples=examples)
+    assert [len(batch) for batch in task.batches] == [4, 4, 4, 4, 4, 2] * 3
+    epochs = [sum(task.batches[at : at + 6], []) for at in (0, 6, 12)]
+    assert all(sorted(seen) == list(range(EXAMPLES)) for seen in epochs)
+    assert epochs[0] != epochs[1]
+
+
+def test_the_loss_is_the_mean_over_the_examples_of_the_last_epoch():
+    """The mean of 0 ... 21 is 10.5; a mean over batches would weigh the partial one too much."""
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    trained, _, _ = run(plan_of((1.0, LAYERS)), task=CountingTask(), examples=examples)
+    assert trained.loss == pytest.approx(10.5)
+
+
+def test_clipping_bounds_the_gradient_of_the_trained_layers_alone():
+    """The body's own gradient has norm 1e-3 after clipping, though the model's is much larger."""
+    watch = Watch()
+    run(plan_of((1.0, ("body",)), epochs=1), local=Local(clip_norm=1e-3), step=watch)
+    for step in watch.steps:
+        assert set(step) == {n for n in step if n.startswith("body.")}
+        norm = torch.sqrt(sum(gradient.square().sum() for _, gradient in step.values()))
+        assert float(norm) == pytest.approx(1e-3, rel=1e-2)
+
+
+class Lost(Kept):
+    def loss(self, outputs, targets):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().loss(outputs, targets) * (float("nan") if self.calls == 3 else 1)
+
+
+def test_a_loss_that_is_not_finite_says_in_which_step_and_what_to_change():
+    with pytest.raises(RunError) as caught:
+        run(plan_of((1.0, LAYERS)), task=Lost())
+    assert str(caught.value) == (
+        "local training diverged in step 3: the loss is nan; lower local.learning-rate, lengthen "
+        "local.warm-up-rounds or set local.clip-norm"
+    )
+
+
+def test_the_seconds_are_the_clocks():
+    clock = FakeClock()
+
+    class Slow(LocalStep):
+        def after_backward(self, parameters):
+            clock.sleep(0.5)
+
+    trained, _, _ = run(plan_of((1.0, LAYERS), epochs=1), step=Slow(), clock=clock)
+    assert trained.train_s == 3.0
+
+
+@pytest.mark.parametrize(
+    ("shares", "steps", "starts"),
+    [
+        ((1.0,), 7, (0,)),
+        ((0.5, 0.5), 6, (0, 3)),
+        ((0.1,) * 10, 10, tuple(range(10))),  # sums of tenths are not exact
+        ((1 / 3,) * 3, 3, (0, 1, 2)),
+        ((0.2, 0.2, 0.6), 2, (0, 0, 0)),  # too few steps: the last of those that begin together
+    ],
+)
+def test_stages_begin_where_their_shares_say(shares, steps, starts):
+    plan = Plan(tuple(Stage(share, ("a",)) for share in shares), 1, 1, 0)
+    assert stage_starts(plan, steps) == starts
+
+
+def test_cuda_that_is_asked_for_and_absent_is_no_silent_cpu():
+    if torch.cuda.is_available():
+        assert chosen_device("cuda") == torch.device("cuda")
+        return
+    with pytest.raises(ConfigError) as caught:
+        chosen_device("cuda")
+    assert str(caught.value) == (
+        'local.device: expected a CUDA device, torch sees none; use "auto" or "cpu", or install a '
+        "torch build for this board's GPU"
+    )
+    assert chosen_device("auto") == chosen_device("cpu") == CPU
+
+
+def test_a_movement_is_the_norm_of_the_update_over_the_norm_before_for_parameters_alone():
+    layout = Layout(
+        "m",
+        (
+            Layer("a", (TensorSpec("w", (2,), "float32"), TensorSpec("v", (), "float32"))),
+            Layer("b", (TensorSpec("x", (1,), "float32"),)),
+            Layer("c", (TensorSpec("mean", (1,), "float32", "buffer"),)),
+        ),
+    )
+    before = {"w": np.float32([3, 0]), "v": np.float32(4), "x": np.float32([1])}
+    delta = {"w": np.float32([0, 1]), "v": np.float32(0), "mean": np.float32([9])}
+    assert movements(delta, before | {"mean": np.float32([1])}, layout) == {
+        "a": pytest.approx(1 / 5)
+    }

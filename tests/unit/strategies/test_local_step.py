@@ -1,0 +1,76 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from strategies.local_step import Chain, GradientNorms, LocalStep
+
+
+class Tensor:
+    """As much of a tensor as the hooks ask for."""
+
+    def __init__(self, *values):
+        self._values = np.array(values)
+
+    def square(self):
+        return Tensor(*np.square(self._values))
+
+    def sum(self):
+        return self._values.sum()
+
+    def numel(self):
+        return self._values.size
+
+
+def parameters(**gradients):
+    return {
+        name: SimpleNamespace(grad=None if values is None else Tensor(*values))
+        for name, values in gradients.items()
+    }
+
+
+LAYER_OF = {"w": "a", "b": "a", "v": "c"}
+
+
+def test_a_layers_gradient_norm_is_over_the_root_of_its_size():
+    norms = GradientNorms(LAYER_OF)
+    norms.after_backward(parameters(w=(3.0, 0.0, 0.0), b=(4.0,), v=(2.0,)))
+    # ||(3, 0, 0, 4)|| = 5, over the root of 4 values.
+    assert norms.means() == pytest.approx({"a": 2.5, "c": 2.0})
+
+
+def test_the_mean_is_over_the_steps_in_which_a_layer_trained():
+    norms = GradientNorms(LAYER_OF)
+    norms.after_backward(parameters(w=None, b=None, v=(1.0,)))
+    norms.after_backward(parameters(w=(1.0,), b=(1.0,), v=(3.0,)))
+    assert norms.means() == pytest.approx({"a": 1.0, "c": 2.0})
+
+
+def test_a_layer_without_a_gradient_has_no_norm():
+    norms = GradientNorms(LAYER_OF)
+    norms.after_backward(parameters(w=None))
+    assert norms.means() == {}
+
+
+def test_a_chain_runs_its_hooks_in_order():
+    calls = []
+
+    class Noted(LocalStep):
+        def __init__(self, name):
+            self.name = name
+
+        def begin(self, parameters):
+            calls.append((self.name, "begin", parameters))
+
+        def after_backward(self, parameters):
+            calls.append((self.name, "step", parameters))
+
+    chain = Chain([Noted("first"), LocalStep(), Noted("second")])
+    chain.begin({"a": 1})
+    chain.after_backward({"a": 2})
+    assert calls == [
+        ("first", "begin", {"a": 1}),
+        ("second", "begin", {"a": 1}),
+        ("first", "step", {"a": 2}),
+        ("second", "step", {"a": 2}),
+    ]

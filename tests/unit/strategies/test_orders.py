@@ -1,0 +1,132 @@
+import json
+
+import pytest
+from flwr.app import Message, MessageType
+
+from compression import EMPTY_PACKET_BYTES
+from fedfreeze.errors import ConfigError
+from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, unpacked
+from fedfreeze.plan import Plan, Stage
+from strategies.clients import Client
+from strategies.orders import Desk, Parcels, limits
+from strategies.published import Published
+from strategies.tables import Clients, Compression, Local
+from tests.unit.strategies.samples import board, constant, stack, with_buffers
+
+LAYOUT = stack()
+PLAN = Plan((Stage(1.0, LAYOUT.names),), 1, 10, 300)
+
+
+def asked(compression=None, local=None, layout=LAYOUT):
+    return limits(layout, Clients(), compression or Compression(), local or Local())
+
+
+def client(**fields):
+    return Client("b0", "fake", board(), 10, 1, **fields)
+
+
+def desk(downlink="delta"):
+    return Desk("run", "{}", "-", "-", downlink)
+
+
+def published():
+    """At version 2: the head changed last, the body before it."""
+    model = Published(LAYOUT, constant(LAYOUT, 0.0))
+    for name, size in (("body", 200), ("head", 50)):
+        model.advance({name: {f"{name}.w": constant(stack(x=size), 1.0)["x.w"]}})
+    return model
+
+
+def test_a_sparse_packet_is_the_dense_update_over_the_ratio():
+    found = asked(Compression(compression_ratio=10.0, upload_time=2.0))
+    assert (found.full_upload_bytes, found.dense_bits) == (300, None)
+    assert found.smallest_packet_bytes == EMPTY_PACKET_BYTES + 16
+    assert (found.upload_time_s, found.deadline_s) == (2.0, 60.0)
+
+
+def test_a_ratio_that_leaves_no_packet_is_refused_before_anything_starts():
+    with pytest.raises(ConfigError) as caught:
+        asked(Compression(compression_ratio=100.0))
+    assert str(caught.value) == (
+        "compression.compression-ratio: 100 leaves 30 of the 3000 bytes of a dense update; a "
+        f"packet that carries a value has {EMPTY_PACKET_BYTES + 16} or more; lower the ratio"
+    )
+
+
+@pytest.mark.parametrize(("bits", "full"), [(32, 3000), (16, 1500), (8, 750)])
+def test_a_dense_packet_holds_every_value_at_its_bits(bits, full):
+    found = asked(Compression(mode="dense", bits=bits))
+    assert found.full_upload_bytes - found.smallest_packet_bytes == full
+    assert found.dense_bits == bits
+
+
+def test_float_buffers_are_32_bits_wide_in_every_dense_packet_and_integers_stay_behind():
+    """Parameters: 5 + 3 values. Buffers: 2 floats, and one integer that never travels."""
+    found = asked(Compression(mode="dense", bits=8), layout=with_buffers())
+    assert found.full_upload_bytes - found.smallest_packet_bytes == 8 + 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "slots"),
+    [
+        ({"optimizer": "sgd"}, 0),
+        ({"optimizer": "sgd", "momentum": 0.9}, 1),
+        ({"optimizer": "adam"}, 2),
+        ({"optimizer": "adamw"}, 2),
+    ],
+)
+def test_an_optimizer_takes_its_slots_of_memory(keys, slots):
+    ratio = Compression(compression_ratio=1.0)
+    assert asked(ratio, local=Local(**keys)).optimizer_slots == slots
+
+
+@pytest.mark.parametrize(
+    ("held", "layers", "base"),
+    [
+        (None, LAYOUT.names, NO_ROUND),
+        (0, ("body", "head"), 0),
+        (1, ("head",), 1),
+        (2, (), 2),
+        (7, LAYOUT.names, NO_ROUND),
+    ],
+)
+def test_a_client_is_sent_what_it_lacks(held, layers, base):
+    assert desk().parts(client(held_version=held), published()) == (layers, base)
+
+
+def test_with_a_dense_downlink_everybody_is_sent_everything():
+    expected = (LAYOUT.names, NO_ROUND)
+    assert desk("dense").parts(client(held_version=2), published()) == expected
+
+
+def test_an_order_says_what_was_accepted_last():
+    accepted = client(accepted=(4, "digest"), envelope_bytes=777)
+    order = desk().order(accepted, PLAN, published(), 5, 1)
+    assert (order.accepted_round, order.accepted_digest) == (4, "digest")
+    assert (order.round_number, order.device_id, order.envelope_bytes) == (5, "b0", 777)
+    assert (order.model_version, order.base_version) == (2, 1)
+    assert order.fingerprint == LAYOUT.fingerprint
+    assert Plan.from_json(json.loads(order.plan)) == PLAN
+
+
+def test_an_order_to_a_client_of_which_nothing_was_accepted_says_so():
+    order = desk().order(client(), PLAN, published(), 1, NO_ROUND)
+    assert (order.accepted_round, order.accepted_digest) == (NO_ROUND, NO_TEXT)
+
+
+def test_clients_that_lack_the_same_layers_share_one_array_but_no_order():
+    model = published()
+    parcels = Parcels(model)
+    contents = [
+        parcels.content(desk().order(client(), PLAN, model, number, NO_ROUND), layers)
+        for number, layers in [(1, ("body",)), (2, ("body",)), (3, ("head",))]
+    ]
+    first, second, third = contents
+    assert first["model"] is second["model"]
+    assert first["model"] is not third["model"]
+    assert first["order"] is not second["order"]
+    first["order"]["round_number"] = 99
+    assert second["order"]["round_number"] == 2
+    message = Message(third, 1, MessageType.TRAIN)
+    assert unpacked(message.content, "model", MODEL_FORMAT) == model.blob(("head",))
+    assert parcels.model_bytes(("head",)) == len(model.blob(("head",)))
