@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import device_profiles
-from device_profiles import fleet as fleet_room
-from device_profiles.fleet import Fleet
+from device_profiles.fleet import Fleet, fleet_text, load_fleet
 from fedfreeze.errors import ConfigError, StateError
 from fedfreeze.run_folder import RunFolder
 from strategies import schema
@@ -55,7 +53,7 @@ class Request:
         folder.request.write_text(json.dumps(rest), encoding="utf-8")
 
     def run_config(
-        self, folder: RunFolder, *, resume: bool, start_timeout_s: float = 120.0
+        self, folder: RunFolder, *, resume: bool, start_timeout_s: float = 0.0
     ) -> dict[str, bool | int | float | str]:
         """The values that the server app reads, by the keys of its project file.
 
@@ -104,12 +102,20 @@ def new(
         every.append(f"rounds={rounds}")
     checked = schema.load(strategy, every)
     fleet_text, boards = read_fleet(checked.fleet)
+    simulated = boards.size if clients is None else clients
+    if checked.clients.min_nodes > simulated:
+        raise ConfigError(
+            f"clients.min-nodes: expected at most {simulated}, the boards that are simulated, got "
+            f"{checked.clients.min_nodes}; lower it, or simulate more with "
+            f"--clients {checked.clients.min_nodes}",
+            "Nothing was started.",
+        )
     return Request(
         stem=Path(strategy).stem,
         strategy_text=schema.read_text(strategy),
         fleet_text=fleet_text,
         overrides=tuple(every),
-        clients=boards.size if clients is None else clients,
+        clients=simulated,
     )
 
 
@@ -147,7 +153,4 @@ def read_fleet(name_or_path: str) -> tuple[str, Fleet]:
     Raises:
         ConfigError: see :func:`device_profiles.fleet.load_fleet`.
     """
-    fleet = fleet_room.load_fleet(name_or_path)
-    shipped = Path(device_profiles.__file__).parent / "fleets" / f"{name_or_path}.toml"
-    path = shipped if name_or_path in fleet_room.fleets() else Path(name_or_path)
-    return path.read_text(encoding="utf-8"), fleet
+    return fleet_text(name_or_path), load_fleet(name_or_path)

@@ -114,7 +114,7 @@ class BoardRound:
     def play(self, blob: bytes) -> Reply:
         """Settle, plan, train, encode, store; ``blob`` holds the layers that were sent along."""
         state = _load(self.store)
-        if self.order.base_version not in {NO_ROUND, state.model_version}:
+        if not self._can_assemble(state.model_version):
             has = "none" if state.model_version is None else f"version {state.model_version}"
             detail = f"expected version {self.order.base_version}, the board holds {has}"
             return Reply(self._report("needs-model", detail), None)
@@ -143,6 +143,17 @@ class BoardRound:
             residual_norm=l2_norm(state.residual[name] for name in sorted(state.residual)),
         )
         return Reply(report, pending.packet)
+
+    def _can_assemble(self, held: int | None) -> bool:
+        """Whether what was sent, on top of what is held, is the published model.
+
+        All layers that changed after ``base_version`` came along. A later version will do as well:
+        a server that died in mid-round does not know that the board has taken it.
+        """
+        base = self.order.base_version
+        if base == NO_ROUND:
+            return True
+        return held is not None and base <= held <= self.order.model_version
 
     def _own_plan(self, suggestion: Plan, model_bytes: int) -> Plan:
         """The suggestion, fitted again to what the board can do now; it may only shrink."""

@@ -119,9 +119,9 @@ def train(
                     "local.learning-rate, lengthen local.warm-up-rounds or set local.clip-norm"
                 )
             loss.backward()  # type: ignore[no-untyped-call]
+            step.after_backward(parameters)
             if local.clip_norm is not None:
                 nn.utils.clip_grad_norm_(list(parameters.values()), local.clip_norm)
-            step.after_backward(parameters)
             optimizer.step()
             loss_sum += loss.item() * len(chosen)
             at += 1

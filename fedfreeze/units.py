@@ -43,7 +43,9 @@ EXAMPLES: dict[Dimension, str] = {
     Dimension.WATTS: "5 W",
 }
 
-_WRITTEN = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]+)\s*")
+_WRITTEN = re.compile(
+    r"\s*([+-]?[0-9](?:_?[0-9])*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]+)\s*"
+)
 
 
 def parse(text: str, dimension: Dimension) -> float:
@@ -80,10 +82,11 @@ def written(value: float, dimension: Dimension) -> str:
     '75 s'
     """
     if dimension is Dimension.SECONDS:
-        return f"{value:.3g} s" if value < 1000 else f"{value / 3600:.3g} h"
+        return f"{value:.3g} s" if value < 999.5 else f"{value / 3600:.3g} h"
+    rounded = float(f"{value:.3g}")  # 999,999 bytes are 1 MB, not 1e+03 kB
     for prefix in ("T", "G", "M", "k"):
-        if abs(value) >= _DECIMAL[prefix]:
-            return f"{value / _DECIMAL[prefix]:.3g} {prefix}{dimension.value}"
+        if abs(rounded) >= _DECIMAL[prefix]:
+            return f"{rounded / _DECIMAL[prefix]:.3g} {prefix}{dimension.value}"
     return f"{value:.3g} {dimension.value}"
 
 

@@ -70,7 +70,7 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
         "device_id": device_id,
         "profile": asked.client.profile,
         "status": _status(result, device_id),
-        "capacity": asked.client.capacity.to_json(),
+        "capacity": asked.capacity.to_json(),
         "layers": {
             name: {
                 "decision": "freeze" if name in plan.frozen else "train",
@@ -97,6 +97,7 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
 def _measured(answer: Answer) -> dict[str, Any]:
     return {
         "examples": answer.report.examples,
+        "board_capacity": answer.capacity.to_json(),
         "upload_packet_bytes": answer.packet_bytes,
         "upload_bytes": answer.upload_bytes,
         "modelled_download_s": answer.cost.modelled_download_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import uuid
 from collections.abc import Mapping
 from logging import INFO, WARNING
 from typing import Any
@@ -55,7 +56,7 @@ class Run:
             self.settings,
             layout,
             fleet=fleet,
-            run=self.folder.name,
+            run=f"{self.folder.name}-{uuid.uuid4().hex[:12]}",
             state_dir=str(self.folder.simulated_boards),
             exchange=self.exchange,
         )

@@ -6,8 +6,8 @@ Flower accepts any type for a declared key and says nothing; here every key is c
     strategy-toml    text of a strategy file; wins over ``strategy``
     fleet-toml       text of a fleet file; wins over the strategy's ``fleet``
     set              overrides: a JSON list, or words such as "local.epochs=2 rounds=5"
-    min-nodes        nodes that must be there before round 1; 0 takes the strategy's
-    start-timeout-s  how long to wait for them
+    min-nodes        nodes that must be there before round 1, if the strategy does not ask for more
+    start-timeout-s  how long to wait for them; 0 takes the strategy's
     out-dir          absolute folder of the run; empty: a new one under ~/.fedfreeze/runs
     resume           go on from the checkpoint in out-dir
 """
@@ -32,7 +32,7 @@ DEFAULTS: dict[str, str | int | float | bool] = {
     "fleet-toml": "",
     "set": "",
     "min-nodes": 0,
-    "start-timeout-s": 120.0,
+    "start-timeout-s": 0.0,
     "out-dir": "",
     "resume": False,
 }
@@ -85,8 +85,8 @@ def read(run_config: Mapping[str, Any]) -> RunRequest:
     return RunRequest(
         strategy=strategy,
         fleet_toml=values["fleet-toml"],
-        min_nodes=values["min-nodes"] or strategy.clients.min_nodes,
-        start_timeout_s=float(values["start-timeout-s"]),
+        min_nodes=max(values["min-nodes"], strategy.clients.min_nodes),
+        start_timeout_s=float(values["start-timeout-s"]) or strategy.clients.start_timeout,
         folder=_folder(Path(out_dir)) if out_dir else new_run_folder(values["strategy"]),
         resume=values["resume"],
     )

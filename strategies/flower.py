@@ -7,6 +7,7 @@ server between rounds and does no I/O of its own but Flower's messages.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from logging import INFO, WARNING
@@ -60,7 +61,8 @@ class FedFreeze(Strategy):
         settings: the strategy TOML, as :func:`strategies.schema.load` reads it.
         layout: of the model; its tensors are what ``initial_arrays`` must hold.
         fleet: TOML of the simulated fleet; real boards ignore it.
-        run: a name; boards keep their residuals apart by it.
+        run: by which boards tell runs apart, so that a residual of another run is never used;
+            a random one unless given.
         state_dir: where simulated clients keep their state.
         exchange: sends messages; Flower's ``send_and_receive`` unless given.
 
@@ -75,7 +77,7 @@ class FedFreeze(Strategy):
         layout: Layout,
         *,
         fleet: str = NO_TEXT,
-        run: str = "embedded",
+        run: str | None = None,
         state_dir: str = NO_TEXT,
         exchange: Exchange = through_grid,
     ) -> None:
@@ -90,7 +92,10 @@ class FedFreeze(Strategy):
         self._digest = code_digest()
         self._strategy_text = settings.model_dump_json(by_alias=True)
         self._fleet = fleet
-        self._desk = Desk(run, self._strategy_text, fleet, state_dir, settings.compression.downlink)
+        self.run = run or f"embedded-{uuid.uuid4().hex}"
+        self._desk = Desk(
+            self.run, self._strategy_text, fleet, state_dir, settings.compression.downlink
+        )
         self._exchange = exchange
         self._published: Published | None = None
         self._given: ArrayRecord | None = None
@@ -223,6 +228,7 @@ class FedFreeze(Strategy):
     def state(self) -> dict[str, Any]:
         """Everything but the published arrays, as JSON values, for a checkpoint."""
         return {
+            "run": self.run,
             "version": self.published.version,
             "changed_at": self.published.changed_at,
             "clients": self.clients.to_json(),
@@ -238,6 +244,8 @@ class FedFreeze(Strategy):
         Raises:
             LayoutError: the arrays are not the layout's tensors.
         """
+        self.run = state["run"]
+        self._desk = replace(self._desk, run=self.run)
         self.publish(arrays, state["version"])
         self.published.changed_at = dict(state["changed_at"])
         self.clients.restore(state["clients"])
@@ -289,7 +297,10 @@ class FedFreeze(Strategy):
             ttl=self.settings.clients.round_timeout,
             group_id=str(number),
         )
-        return Asked(client, node_id, advice, plan, order, load, wire_bytes(message)), message
+        asked = Asked(
+            client, node_id, client.capacity, advice, plan, order, load, wire_bytes(message)
+        )
+        return asked, message
 
     def _current(self, server_round: int) -> RoundResult:
         if self.result is None or self.result.number != server_round:

@@ -34,7 +34,7 @@ class LocalStep:
         """Called once, before the first step, with every parameter that some stage trains."""
 
     def after_backward(self, parameters: Parameters) -> None:
-        """Called in each step between backward and the optimizer's step; may change gradients."""
+        """Called in each step after backward, before gradients are clipped; may change them."""
 
 
 class Chain(LocalStep):

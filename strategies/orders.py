@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flwr.app import ArrayRecord, RecordDict
 
 from compression import EMPTY_PACKET_BYTES
+from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layout
 from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, packed
@@ -36,12 +37,13 @@ class Asked:
     """One client that was sent orders, and what the server must remember until it replies.
 
     Attributes:
-        load: what the plan was made with.
+        capacity, load: what the plan was made with; ``client`` moves on when it replies.
         download_bytes: of the message, as Flower was handed it.
     """
 
     client: Client
     node_id: int
+    capacity: Capacity
     advice: Advice
     plan: Plan
     order: TrainOrder

@@ -64,6 +64,9 @@ class Clients(Table):
     round_timeout: Seconds = Field(
         600.0, gt=0, description="wall-clock time that the server waits for replies"
     )
+    start_timeout: Seconds = Field(
+        120.0, gt=0, description="wall-clock time that the server waits for boards before round 1"
+    )
     min_nodes: Natural = Field(
         0, description="nodes that must be online before round 1; 0 takes whoever is there"
     )

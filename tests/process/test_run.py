@@ -1,6 +1,7 @@
 """``fedfreeze run`` with Flower, Ray and torch, as a person starts it."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -60,3 +61,23 @@ def test_a_run_that_fails_ends_with_its_servers_exit_code_and_message(command):
     assert "no_such" in log
     assert "\x1b" not in log
     assert list((command.home / "flower").iterdir()) == []
+
+
+def test_a_killed_client_process_ends_the_run_with_a_clear_message(command):
+    """Ray would put the dead worker back and fail every later message in no time."""
+    with command.start("run", "--name", "mine", "--rounds", "30", *SMALL) as process:
+        for line in process.stdout:
+            if line.startswith("round  1/30"):
+                break
+        record = command.record("mine")
+        running = left_of(record["marker"], record["workspace"])
+        workers = [pid for pid, words in running if "ray::ClientAppActor" in words]
+        assert workers
+        os.kill(workers[0], signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 7
+    first, *_, last = err.splitlines()
+    assert first.startswith("a simulation worker died (code 0: ")
+    log = command.home / "runs" / "mine" / "flower.log"
+    assert last == f"The run failed. Its log: {log}"
+    assert left_of(record["marker"], record["workspace"]) == []

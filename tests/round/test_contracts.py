@@ -23,7 +23,7 @@ def held_by(run, index):
     store = BoardStore(
         run.folder.path / "simulated-boards",
         f"sim-{index:04d}",
-        run=run.folder.name,
+        run=run.strategy.run,
         fingerprint=run.strategy.layout.fingerprint,
     )
     return store.load()
@@ -79,6 +79,28 @@ def test_a_server_that_dies_in_mid_round_loses_at_most_that_round(small_run):
     resumed.play()
     assert model_of(resumed) == model_of(whole)
     assert [record["round"] for record in records(resumed.folder)] == [1, 2, 3, 4, 5]
+
+
+def test_a_board_that_is_ahead_of_a_revived_server_is_not_sent_the_whole_model(small_run):
+    """The weakest board freezes its first layers, so each round brings it only a part."""
+    wanted = ("rounds=4", "fleet=low")
+    whole = small_run(*wanted, nodes=1, name="whole")
+    whole.play()
+
+    cut = small_run(*wanted, nodes=1, name="cut")
+    cut.play(until=2)
+
+    def die_after_training(reply):
+        raise Killed
+
+    cut.grid.on_reply = die_after_training
+    with pytest.raises(Killed):
+        cut.play(until=3)
+    assert held_by(cut, 0).model_version == 2
+    resumed = small_run(*wanted, nodes=1, name="cut", resume=True)
+    resumed.play()
+    assert all("failures" not in record for record in records(resumed.folder))
+    assert model_of(resumed) == model_of(whole)
 
 
 def test_the_order_of_arrival_does_not_change_a_bit(small_run):

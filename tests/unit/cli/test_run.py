@@ -55,6 +55,16 @@ def test_the_number_of_clients_is_the_fleets_size_unless_given():
     assert request.new("fedfreeze", "mixed", [], clients=3).clients == 3
 
 
+def test_more_boards_than_are_simulated_are_never_waited_for():
+    with pytest.raises(ConfigError) as raised:
+        request.new("fedfreeze", None, ["clients.min-nodes=20"])
+    assert str(raised.value) == (
+        "clients.min-nodes: expected at most 10, the boards that are simulated, got 20; lower it, "
+        "or simulate more with --clients 20\nNothing was started."
+    )
+    assert request.new("fedfreeze", None, ["clients.min-nodes=20"], clients=20).clients == 20
+
+
 def test_rounds_and_seed_win_over_set():
     asked = request.new("fedfreeze", None, ["rounds=5", "seed=1"], rounds=2, seed=9)
     assert (asked.strategy.rounds, asked.strategy.seed) == (2, 9)

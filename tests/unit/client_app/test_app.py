@@ -72,8 +72,10 @@ def test_a_query_of_another_protocol_is_refused(small_run):
     reply = ask(RecordDict({"query": query.to_record()}), QUERY, [{"device-id": "cam"}])
     assert (reply.error.code, reply.error.reason) == (
         RAISED,
-        "ProtocolError: expected protocol 1, got 2; install the same release of FedFreeze on the "
-        "server and on every board",
+        (
+            "ProtocolError: expected protocol 1, got 2; install the same release of FedFreeze on "
+            "the server and on every board"
+        ),
     )
 
 

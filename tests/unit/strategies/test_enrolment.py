@@ -59,8 +59,8 @@ def test_of_two_nodes_with_one_device_id_the_same_is_left_out_in_any_order(reply
     assert clients["twin"].node_id == FIRST_NODE
     assert caplog.messages == [
         (
-            f'node {FIRST_NODE + 1} is left out: two nodes call themselves "twin"; give each its own '
-            "device-id in --node-config"
+            f'node {FIRST_NODE + 1} is left out: two nodes call themselves "twin"; give each its '
+            "own device-id in --node-config"
         )
     ]
 
@@ -114,8 +114,8 @@ CAPACITY_FIELDS = (
             "protocol",
             2,
             (
-                "expected protocol 1, got 2; install the same release of FedFreeze on the server and "
-                "on every board"
+                "expected protocol 1, got 2; install the same release of FedFreeze on the server "
+                "and on every board"
             ),
         ),
         ("device_id", 5, "ResourceReport.device_id: expected str, got 5"),

@@ -227,6 +227,15 @@ def test_a_running_window_is_not_begun_again():
     assert held.state()["frozen_until"]["A"] == {"stem": 4}
 
 
+def test_what_a_window_holds_counts_towards_the_frozen_share():
+    """Of 450 parameters the tail takes 300; the stem fits beside it, the body does not."""
+    held = after(policy(threshold=0.0, max_frozen_share=0.45), outcome(1))
+    state = held.state()
+    state["frozen_until"] = {"A": {"tail": 9}}
+    held.restore(state)
+    assert frozen(held, 2) == {"tail": "window", "stem": "score"}
+
+
 def test_a_window_is_the_clients_own():
     held = after(restored(3), outcome(2, plans={"A": plan(stem="score"), "B": plan()}))
     assert frozen(held, 3, client("A")) == {"stem": "window"}

@@ -90,10 +90,8 @@ def test_a_policy_from_outside_needs_one_line_in_the_registry(schema_with_one_li
 
 def test_the_keys_of_a_policy_from_outside_are_checked_as_any_other(schema_with_one_line_more):
     with pytest.raises(ConfigError) as caught:
-        schema_with_one_line_more.from_text(f"{TOML}\n[method]", overrides=["freeze.nth=0"])
-    assert caught.value.problems == [
-        "--set freeze.nth=0: freeze.nth: expected a whole number of 1 or more, got 0"
-    ]
+        schema_with_one_line_more.from_text(TOML, overrides=["freeze.nth=0"])
+    assert caught.value.problems == ["--set freeze.nth: expected 1 or more, got 0"]
 
 
 def test_without_its_line_it_is_unknown():

@@ -33,7 +33,14 @@ ORDER = Desk("run", "{}", "-", "-", "delta").order(
     CLIENT, SUGGESTION, Published(LAYOUT, constant(LAYOUT, 1.0)), 3, NO_ROUND
 )
 ASKED = Asked(
-    CLIENT, 100, Advice({}, {}), SUGGESTION, ORDER, Load(10, 5_000, 1_000), download_bytes=5_123
+    CLIENT,
+    100,
+    CLIENT.capacity,
+    Advice({}, {}),
+    SUGGESTION,
+    ORDER,
+    Load(10, 5_000, 1_000),
+    download_bytes=5_123,
 )
 
 
@@ -203,8 +210,8 @@ CAPACITY_FIELDS = (
         (
             {"protocol": 2},
             (
-                "expected protocol 1, got 2; install the same release of FedFreeze on the server and "
-                "on every board"
+                "expected protocol 1, got 2; install the same release of FedFreeze on the server "
+                "and on every board"
             ),
         ),
         (

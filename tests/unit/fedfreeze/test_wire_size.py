@@ -1,0 +1,40 @@
+"""Byte counts of Flower's serialised objects."""
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, RecordDict
+
+from fedfreeze.messages import packed
+from fedfreeze.wire_size import MESSAGE_BYTES, planned_bytes, wire_bytes
+from tests.grid import InProcessGrid, over_the_wire
+
+
+def message(content, node=7):
+    InProcessGrid(None, 0)  # gives this process a task identity, which messages ask for
+    return Message(content, node, MessageType.TRAIN, ttl=60.0)
+
+
+def content(size=1_000):
+    return RecordDict({"x": ConfigRecord({"a": 1, "b": "text"}), "p": packed(b"\x01" * size, "f")})
+
+
+def test_the_count_is_what_crosses_the_wire():
+    sent = message(content())
+    assert wire_bytes(sent) == over_the_wire(sent)[1]
+
+
+def test_each_further_byte_of_a_packet_counts_once():
+    assert wire_bytes(message(content(1_100))) - wire_bytes(message(content(1_000))) == 100
+
+
+def test_what_stands_twice_in_a_message_is_sent_once():
+    """Flower sends objects by their content."""
+    array = Array(np.arange(5_000, dtype=np.float32))
+    once = wire_bytes(message(RecordDict({"a": ArrayRecord({"x": array})})))
+    twice = wire_bytes(message(RecordDict({"a": ArrayRecord({"x": array, "y": array})})))
+    assert once < twice < once + 200
+
+
+def test_planned_bytes_do_not_depend_on_random_node_ids_and_are_near_the_true_ones():
+    true = {wire_bytes(message(content(), node)) for node in (7, 2**62)}
+    assert len(true) == 2
+    assert all(abs(planned_bytes(content()) - count) < MESSAGE_BYTES for count in true)
