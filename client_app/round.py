@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -249,9 +250,11 @@ def _state_dir(order: TrainOrder, who: Identity) -> Path:
     """Real boards decide for themselves where they write; only simulated ones are told."""
     if who.state_dir is not None:
         return Path(who.state_dir)
-    if who.simulated and order.state_dir != NO_TEXT:
+    if not who.simulated:
+        return home() / "state"
+    if order.state_dir != NO_TEXT:
         return Path(order.state_dir)
-    return home() / "state" / folder_name(order.run)
+    return Path(tempfile.gettempdir()) / "fedfreeze-simulated" / folder_name(order.run)
 
 
 def _load(store: BoardStore) -> BoardState:

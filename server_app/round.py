@@ -207,7 +207,6 @@ class Run:
             "clients_late": len(result.late),
             "clients_sat_out": len(result.sat_out),
             "void": result.void,
-            "frozen_share": result.frozen_share(layout),
             "learning_rate": self.strategy.learning_rate(result.number),
             "upload_bytes": result.upload_bytes,
             "upload_packet_bytes": result.upload_packet_bytes,
@@ -217,6 +216,8 @@ class Run:
             "simulated_total_s": self.strategy.clock.now_s,
             "wall_s": wall_s,
         }
+        if (share := result.frozen_share(layout)) is not None:
+            record["frozen_share"] = share
         if (loss := result.train_loss()) is not None:
             record["train_loss"] = loss
         if result.failed:

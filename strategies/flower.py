@@ -406,9 +406,10 @@ class FedFreeze(Strategy):
                 "clients-used": len(result.used),
                 "clients-failed": len(result.failed),
                 "upload-bytes": result.upload_bytes,
-                "frozen-share": result.frozen_share(self.layout),
             }
         )
+        if (share := result.frozen_share(self.layout)) is not None:
+            metrics["frozen-share"] = share
         if (loss := result.train_loss()) is not None:
             metrics["train-loss"] = loss
         return metrics

@@ -47,15 +47,15 @@ class RoundResult:
         """Of every order, as handed to Flower."""
         return sum(asked.download_bytes for asked in self.asked.values())
 
-    def frozen_share(self, layout: Layout) -> float:
-        """Share of the parameters that a used client froze, on average; 0 if none was used."""
+    def frozen_share(self, layout: Layout) -> float | None:
+        """Share of the parameters that a used client froze, on average; None if none was used."""
         shares = [
             1
             - sum(layout[name].parameter_count for name in self.answers[i].plan.trained)
             / layout.parameter_count
             for i in self.used
         ]
-        return sum(shares) / len(shares) if shares else 0.0
+        return sum(shares) / len(shares) if shares else None
 
     def train_loss(self) -> float | None:
         """Local training loss, weighted by examples; None if nobody was used."""

@@ -279,4 +279,4 @@ def test_a_real_board_that_was_told_nothing_keeps_its_state_in_its_home(
     monkeypatch.setenv("FEDFREEZE_HOME", str(tmp_path / "home"))
     who = Identity("cam", 0, 1, False, "rpi-5-8gb", None, None)
     play(replace(order, device_id="cam", run=run), who=who)
-    assert [path.parents[3] for path in tmp_path.rglob("head.json")] == [tmp_path / "home/state"]
+    assert [path.parents[2] for path in tmp_path.rglob("head.json")] == [tmp_path / "home/state"]

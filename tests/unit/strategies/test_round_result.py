@@ -50,5 +50,5 @@ def test_the_training_loss_is_weighted_by_examples():
 def test_of_a_round_without_clients_the_loss_is_unknown():
     result = RoundResult(1)
     assert result.train_loss() is None
-    assert result.frozen_share(LAYOUT) == 0
+    assert result.frozen_share(LAYOUT) is None
     assert (result.upload_bytes, result.download_bytes) == (0, 0)
