@@ -20,7 +20,7 @@ run: $(STAMP)  ## Train the default strategy on simulated boards (ARGS="--rounds
 	@$(BIN)/fedfreeze run $(ARGS)
 
 test: lint  ## Lint, check types and import directions, run all tests
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
 lint: $(STAMP)  ## Check style, format and types
 	@$(BIN)/ruff check .

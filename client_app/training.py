@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from client_app.freezing import Freezer
 from fedfreeze.errors import ConfigError, RunError
@@ -68,6 +69,21 @@ def stage_starts(plan: Plan, steps: int) -> tuple[int, ...]:
     return tuple(math.floor(share * steps + 1e-9) for share in before)
 
 
+def batches(order: Tensor, size: int, *, at_least: int) -> tuple[Tensor, ...]:
+    """The examples in this order, ``size`` at a time.
+
+    A last batch of fewer than ``at_least`` joins the one before it: BatchNorm has no statistics of
+    a single example.
+
+    >>> [len(batch) for batch in batches(torch.arange(21), 10, at_least=2)]
+    [10, 11]
+    """
+    parts: tuple[Tensor, ...] = torch.split(order, size)
+    if len(parts) > 1 and len(parts[-1]) < at_least:
+        return (*parts[:-2], torch.cat(parts[-2:]))
+    return parts
+
+
 def train(
     task: Task,
     published: Arrays,
@@ -100,14 +116,16 @@ def train(
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     optimizer = _optimizer(list(parameters.values()), local, learning_rate)
     step.begin(parameters)
-    starts = stage_starts(plan, plan.epochs * _batches(examples, plan))
+    least = 2 if any(isinstance(m, BatchNorm) for m in model.modules()) else 1
+    in_epoch = len(batches(torch.arange(len(examples)), plan.batch_size, at_least=least))
+    starts = stage_starts(plan, plan.epochs * in_epoch)
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
     order = np.random.default_rng(seed)
     at, stage, loss_sum = 0, -1, 0.0
     for _ in range(plan.epochs):
         permutation = torch.from_numpy(order.permutation(len(examples))).to(device)
         loss_sum = 0.0
-        for chosen in torch.split(permutation, plan.batch_size):
+        for chosen in batches(permutation, plan.batch_size, at_least=least):
             while stage + 1 < len(starts) and starts[stage + 1] <= at:
                 stage += 1
                 freezer.train(plan.stages[stage].layers)
@@ -130,10 +148,6 @@ def train(
         loss=loss_sum / len(examples),
         train_s=clock.now() - begin_s,
     )
-
-
-def _batches(examples: Examples, plan: Plan) -> int:
-    return math.ceil(len(examples) / plan.batch_size)
 
 
 def _delta(

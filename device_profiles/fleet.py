@@ -118,7 +118,7 @@ def fleet_text(name_or_path: str) -> str:
             f"or give a path that ends in .toml{did_you_mean(name_or_path, known)}"
         )
     try:
-        return Path(name_or_path).read_text("utf-8")
+        return Path(name_or_path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name_or_path}: cannot be read as a fleet: {error}") from error
 

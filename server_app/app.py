@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from logging import ERROR
 from pathlib import Path
 
@@ -38,7 +39,14 @@ def main(grid: Grid, context: Context) -> None:
 def _leave_behind(
     error: BaseException, run: Run | None, folder: RunFolder | None, out_dir: object
 ) -> None:
-    """Whoever follows the run reads this instead of a traceback."""
+    """Whoever follows the run reads this instead of a traceback, if the disk has room for it."""
+    with contextlib.suppress(OSError):
+        _write_failure(error, run, folder, out_dir)
+
+
+def _write_failure(
+    error: BaseException, run: Run | None, folder: RunFolder | None, out_dir: object
+) -> None:
     if run is not None:
         run.fail(error)
         return

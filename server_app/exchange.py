@@ -21,6 +21,9 @@ from fedfreeze.wall_clock import SystemClock, WallClock
 
 POLL_S = 0.1
 
+# Of a client's error, what is worth keeping: its last lines.
+MOST_REASON = 500
+
 # Flower's code for a simulated client whose worker process died.
 WORKER_DIED = 0
 
@@ -120,8 +123,19 @@ class _Puller:
             self._arrived.put(error)
 
 
+def _last_lines(text: str) -> str:
+    """The end of a traceback, by whole lines, about MOST_REASON characters; one line at least."""
+    lines = text.strip().splitlines() or [""]
+    kept: list[str] = []
+    for line in reversed(lines):
+        if kept and sum(map(len, kept)) + len(line) > MOST_REASON:
+            break
+        kept.insert(0, line[-MOST_REASON:])
+    return "\n".join(kept)
+
+
 def _reason(reply: Message, node: int) -> str:
-    reason = f"code {reply.error.code}: {(reply.error.reason or 'no reason given')[-500:]}"
+    reason = f"code {reply.error.code}: {_last_lines(reply.error.reason or 'no reason given')}"
     if reply.error.code == WORKER_DIED:
         raise RunError(
             f"a simulation worker died ({reason}); the machine may be out of memory: use fewer "

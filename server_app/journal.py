@@ -6,10 +6,14 @@ Both are cut back to the checkpoint when a run is resumed, so that a round stand
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
+from logging import WARNING
 from pathlib import Path
 from typing import Any
+
+from flwr.common.logger import log
 
 from fedfreeze.layout import Layout
 from strategies.orders import Asked
@@ -26,23 +30,28 @@ class Lines:
     def append(self, *records: dict[str, Any]) -> None:
         """Add one line for each record."""
         with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(record)}\n" for record in records)
+            file.writelines(f"{line_of(record)}\n" for record in records)
             file.flush()
             os.fsync(file.fileno())
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Every whole line; a torn last line is left out."""
+        """Every record up to the first line that is not one: torn, not text, or of no round."""
         if not self._path.exists():
             return
-        for line in self._path.read_text(encoding="utf-8").splitlines():
+        for line in self._path.read_bytes().splitlines():
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
+                record = json.loads(line)
+            except ValueError:
                 return
+            if not isinstance(record, dict) or not isinstance(record.get("round"), int):
+                return
+            yield record
 
     def cut_after(self, number: int) -> None:
-        """Drop every record of a later round."""
+        """Drop every record of a later round, and say which rounds are missing."""
         kept = [record for record in self.read() if record["round"] <= number]
+        if missing := sorted(set(range(1, number + 1)) - {record["round"] for record in kept}):
+            log(WARNING, "%s lacks the records of round(s) %s", self._path, missing)
         temporary = self._path.with_suffix(".new")
         with temporary.open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(record)}\n" for record in kept)
@@ -51,11 +60,36 @@ class Lines:
         temporary.replace(self._path)
 
 
+def line_of(record: dict[str, Any]) -> str:
+    """One line of JSON; what is not a finite number is unknown, and so absent.
+
+    >>> line_of({"loss": float("nan"), "parts": {"a": 1.5, "b": float("inf")}})
+    '{"parts": {"a": 1.5}}'
+    """
+    return json.dumps(_known(record), allow_nan=False)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _known(part)
+            for key, part in value.items()
+            if not isinstance(part, float) or math.isfinite(part)
+        }
+    return [_known(part) for part in value] if isinstance(value, list) else value
+
+
 def decisions(result: RoundResult, layout: Layout) -> list[dict[str, Any]]:
     """The audit log of a round: one record a client, with the reason for every layer."""
     records = [_decision(result, layout, i, asked) for i, asked in sorted(result.asked.items())]
     records += [
-        {"round": result.number, "device_id": i, "status": "sat-out", "detail": why}
+        {
+            "round": result.number,
+            "device_id": i,
+            "status": "sat-out",
+            "capacity": result.capacities[i].to_json(),
+            "detail": why,
+        }
         for i, why in sorted(result.sat_out.items())
         if i not in result.asked
     ]
@@ -70,7 +104,7 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
         "device_id": device_id,
         "profile": asked.client.profile,
         "status": _status(result, device_id),
-        "capacity": asked.capacity.to_json(),
+        "capacity": result.capacities[device_id].to_json(),
         "layers": {
             name: {
                 "decision": "freeze" if name in plan.frozen else "train",

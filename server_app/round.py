@@ -19,6 +19,7 @@ from safetensors.numpy import save
 from device_profiles.fleet import fleet_from_text, fleet_text
 from fedfreeze import strict_toml
 from fedfreeze.code_digest import code_digest
+from fedfreeze.errors import FedFreezeError, FleetError, StateError
 from fedfreeze.run_folder import RunFailure, RunState, RunStatus
 from fedfreeze.wall_clock import SystemClock, WallClock
 from server_app.checkpoint import Checkpoint, CheckpointFolder
@@ -108,6 +109,11 @@ class Run:
         for number in range(self.done + 1, last + 1):
             self._play_round(number)
         if self.done >= self.settings.rounds:
+            if self.strategy.published.version == 0:
+                raise FleetError(
+                    f"no update was merged in {self.done} round(s), so the model is as it began; "
+                    f"{self.folder.rounds} says for each round who failed, was late or sat out"
+                )
             self.folder.model.write_bytes(save(dict(self.strategy.published.arrays)))
             self._write_status("finished")
             log(INFO, "run %s is finished: %s", self.folder.name, self.folder.path)
@@ -137,8 +143,14 @@ class Run:
         """Take up the checkpoint, or start afresh."""
         checkpoint = self.checkpoints.latest() if self.request.resume else None
         if checkpoint is not None:
-            self.strategy.restore(checkpoint.state["strategy"], checkpoint.arrays)
-            self.totals = Totals(**checkpoint.state["totals"])
+            try:
+                self.strategy.restore(checkpoint.state["strategy"], checkpoint.arrays)
+                self.totals = Totals(**checkpoint.state["totals"])
+            except (KeyError, TypeError, ValueError, FedFreezeError) as error:
+                raise StateError(
+                    f"{self.folder.checkpoint}: the checkpoint of round {checkpoint.number} cannot "
+                    f"be taken up ({error!r:.200}); start a new run"
+                ) from error
             self.done = checkpoint.number
             log(INFO, "resumed after round %d", self.done)
         else:

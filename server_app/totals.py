@@ -23,6 +23,7 @@ class Totals:
     download_bytes: int = 0
     dense_upload_bytes: int = 0
     wall_s: float = 0.0
+    void_rounds: int = 0
     last_scores: list[float] = field(default_factory=list)
 
     def add(self, result: RoundResult, dense_bytes: int, score: float, wall_s: float) -> None:
@@ -32,6 +33,7 @@ class Totals:
         self.download_bytes += result.download_bytes
         self.dense_upload_bytes += dense_bytes
         self.wall_s += wall_s
+        self.void_rounds += result.void
         self.last_scores = [*self.last_scores, score][-LAST:]
 
     def to_json(self) -> dict[str, Any]:
@@ -46,6 +48,7 @@ class Totals:
             "download_bytes": self.download_bytes,
             "dense_upload_bytes": self.dense_upload_bytes,
             "wall_s": self.wall_s,
+            "void_rounds": self.void_rounds,
         }
         if self.last_scores:
             summary[f"test_{metric}_last_three"] = sum(self.last_scores) / len(self.last_scores)

@@ -21,6 +21,7 @@ class Client:
         held_version: of the published model that it stores; None when it stores none.
         accepted: (round, packet digest) of its last merged packet.
         envelope_bytes: its last reply on the wire, without the packet.
+        outdated: the capacity is not to be planned with any more.
     """
 
     device_id: str
@@ -31,6 +32,7 @@ class Client:
     held_version: int | None = None
     accepted: tuple[int, str] | None = None
     envelope_bytes: int = ASSUMED_ENVELOPE_BYTES
+    outdated: bool = False
 
 
 class Clients:
@@ -59,14 +61,21 @@ class Clients:
         return sorted(present - known)
 
     def enrol(self, client: Client) -> None:
-        """Add a client, or give a known one its new node and capacity."""
+        """Add a client, or give a known one its new node.
+
+        A known one keeps the capacity of its last reply, unless that is outdated: a server that
+        was stopped and resumed plans with the same numbers as one that was not.
+        """
         known = self._by_id.setdefault(client.device_id, client)
         known.node_id, known.profile = client.node_id, client.profile
-        known.capacity, known.examples = client.capacity, client.examples
+        if known.outdated:
+            known.capacity, known.examples = client.capacity, client.examples
+            known.outdated = False
 
     def ask_again(self, device_id: str) -> None:
         """Take the client's node for new, so that it is asked what it can do by then."""
         self._by_id[device_id].node_id = None
+        self._by_id[device_id].outdated = True
 
     def to_json(self) -> list[dict[str, Any]]:
         """What must outlive the server, without node ids."""
@@ -79,6 +88,7 @@ class Clients:
                 "held_version": c.held_version,
                 "accepted": None if c.accepted is None else list(c.accepted),
                 "envelope_bytes": c.envelope_bytes,
+                "outdated": c.outdated,
             }
             for _, c in sorted(self._by_id.items())
         ]
@@ -96,4 +106,5 @@ class Clients:
                 held_version=entry["held_version"],
                 accepted=None if accepted is None else (accepted[0], accepted[1]),
                 envelope_bytes=entry["envelope_bytes"],
+                outdated=entry["outdated"],
             )

@@ -41,7 +41,7 @@ from strategies.methods import method_for
 from strategies.orders import ORDER_BYTES, Asked, Desk, Parcels, limits
 from strategies.planner import Load, feasible, fit
 from strategies.published import Published
-from strategies.replies import understand
+from strategies.replies import check_movement, understand
 from strategies.round_result import RoundResult
 from strategies.schedule import learning_rate
 from strategies.selection import choose
@@ -151,6 +151,7 @@ class FedFreeze(Strategy):
         parcels = Parcels(self.published)
         messages = []
         for device_id in self._cohort(server_round):
+            self.result.capacities[device_id] = self.clients[device_id].capacity
             try:
                 asked, message = self._ask(self.clients[device_id], server_round, parcels)
             except PlanError as error:
@@ -297,10 +298,7 @@ class FedFreeze(Strategy):
             ttl=self.settings.clients.round_timeout,
             group_id=str(number),
         )
-        asked = Asked(
-            client, node_id, client.capacity, advice, plan, order, load, wire_bytes(message)
-        )
-        return asked, message
+        return Asked(client, node_id, advice, plan, order, load, wire_bytes(message)), message
 
     def _current(self, server_round: int) -> RoundResult:
         if self.result is None or self.result.number != server_round:
@@ -330,6 +328,8 @@ class FedFreeze(Strategy):
                 code_digest=self._digest,
                 optimizer_slots=self.limits.optimizer_slots,
             )
+            if answer.update is not None:
+                check_movement(answer.update, self.published.arrays, self.layout)
         except FedFreezeError as error:
             result.failed[device_id] = f"{type(error).__name__}: {error}"
             return

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from flwr.app import ArrayRecord, RecordDict
 
 from compression import EMPTY_PACKET_BYTES
-from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layout
 from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, packed
@@ -37,13 +36,12 @@ class Asked:
     """One client that was sent orders, and what the server must remember until it replies.
 
     Attributes:
-        capacity, load: what the plan was made with; ``client`` moves on when it replies.
+        load: what the plan was made with.
         download_bytes: of the message, as Flower was handed it.
     """
 
     client: Client
     node_id: int
-    capacity: Capacity
     advice: Advice
     plan: Plan
     order: TrainOrder

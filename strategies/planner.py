@@ -207,21 +207,35 @@ class _Fit:
 
     def _fit_compute(self, budget: int) -> tuple[int, PlanCost]:
         deadline = self.limits.deadline_s
-        epochs = self.limits.epochs
-        self._check_transfers(self._cost(budget, epochs))
+        self._check_transfers(self._cost(budget, 1))
+        epochs = self._affordable_epochs(budget)
+        if epochs < self.limits.epochs:
+            self.binding = self.binding or "compute"
         while (cost := self._cost(budget, epochs)).modelled_total_s > deadline:
             detail = (
                 f"the round takes {written(cost.modelled_total_s, Dimension.SECONDS)} with it, "
                 f"the deadline is {written(deadline, Dimension.SECONDS)}"
             )
-            if epochs > 1:
-                epochs -= 1
-                self.binding = self.binding or "compute"
-            elif len(self.trained) > 1:
+            if len(self.trained) > 1:
                 self._give_up(self.trained[0], "compute", detail)
             else:
                 raise PlanError(f'"{self.trained[0]}" alone: {detail}', "compute")
         return epochs, cost
+
+    def _affordable_epochs(self, budget: int) -> int:
+        """The most epochs that end before the deadline; 1 even if that does not."""
+        one = self._cost(budget, 1)
+        left_s = self.limits.deadline_s - one.modelled_download_s - one.modelled_upload_s
+        if one.modelled_compute_s * self.limits.epochs <= left_s / 2:
+            return self.limits.epochs
+        epochs = min(self.limits.epochs, max(1, int(left_s / one.modelled_compute_s)))
+        # The quotient was rounded, and so is the cost that must hold.
+        if epochs < self.limits.epochs and self._fits(budget, epochs + 1):
+            return epochs + 1
+        return epochs if epochs == 1 or self._fits(budget, epochs) else epochs - 1
+
+    def _fits(self, budget: int, epochs: int) -> bool:
+        return self._cost(budget, epochs).modelled_total_s <= self.limits.deadline_s
 
     def _check_transfers(self, cost: PlanCost) -> None:
         """Refuse what no freezing can help: transfers that alone outlast the round."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from fedfreeze.errors import RunError
 from fedfreeze.layout import Arrays, Layout
 
 
@@ -33,15 +34,30 @@ class Published:
         """Add the steps (by layer, by tensor) and publish the next version.
 
         The sum is formed in float64 and rounded once to the tensor's own dtype.
+
+        Raises:
+            RunError: a value would not be finite; nothing is published then.
         """
+        after = {
+            name: self._moved(name, step)
+            for tensors in steps.values()
+            for name, step in tensors.items()
+        }
         self.version += 1
         self._blobs.clear()
-        for layer, tensors in steps.items():
-            self.changed_at[layer] = self.version
-            for name, step in tensors.items():
-                before = self.arrays[name]
-                after = (before.astype(np.float64) + step).astype(before.dtype)
-                self.arrays[name] = np.asarray(after)  # a scalar stays an array
+        self.arrays.update(after)
+        self.changed_at.update(dict.fromkeys(steps, self.version))
+
+    def _moved(self, name: str, step: NDArray[np.float64]) -> NDArray[Any]:
+        before = self.arrays[name]
+        with np.errstate(over="ignore"):
+            moved = np.asarray((before.astype(np.float64) + step).astype(before.dtype))
+        if not np.isfinite(moved).all():
+            raise RunError(
+                f"the merged step takes {name!r} out of the finite numbers; lower "
+                "method.server-learning-rate or local.learning-rate"
+            )
+        return moved
 
     def lacking(self, held_version: int | None) -> tuple[str, ...]:
         """Layers that a client with ``held_version`` (None: nothing) must be sent."""

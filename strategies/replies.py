@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from compression import EMPTY_PACKET_BYTES, decode, packet_digest
 from device_profiles.cost import plan_cost
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ProtocolError
-from fedfreeze.layout import Layout
+from fedfreeze.layout import Arrays, Layout
 from fedfreeze.messages import (
     NO_ROUND,
     NO_TEXT,
@@ -24,9 +25,16 @@ from fedfreeze.messages import (
 from fedfreeze.plan import Plan, PlanCost
 from fedfreeze.wire_size import planned_bytes
 from strategies.aggregation.mean import Update
+from strategies.aggregation.step import l2_norm
 from strategies.enrolment import check_digest
 from strategies.local_step import LayerMeasures
 from strategies.orders import Asked
+
+# A layer that local training moved by more than so many times its own norm (and 1) is no update.
+MOST_MOVEMENT = 1e3
+
+# What a reply may weigh beside its packet.
+MOST_ENVELOPE_BYTES = 1_000_000
 
 STATUSES = ("trained", "sat-out", "needs-model")
 
@@ -84,6 +92,9 @@ def understand(
         raise ProtocolError(f"status: expected one of {', '.join(STATUSES)}, got {report.status!r}")
     if report.examples < 1:
         raise ProtocolError(f"expected 1 example or more, got {report.examples}")
+    for name, value in (("train_s", report.train_s), ("residual_norm", report.residual_norm)):
+        if value < 0:
+            raise ProtocolError(f"{name}: expected 0 or more, got {value}")
     capacity = Capacity.from_json(from_json("capacity", report.capacity))
     plan = _final_plan(report, asked.plan, layout)
     trained = report.status == "trained"
@@ -99,6 +110,13 @@ def understand(
         download_bytes=asked.load.download_bytes,
         upload_bytes=planned_bytes(content),
     )
+    if not math.isfinite(cost.modelled_total_s):
+        raise ProtocolError(f"with this capacity a round takes {cost.modelled_total_s} s")
+    envelope_bytes = planned_bytes(content) - len(packet)
+    if envelope_bytes > MOST_ENVELOPE_BYTES:
+        raise ProtocolError(
+            f"expected at most {MOST_ENVELOPE_BYTES} bytes beside the packet, got {envelope_bytes}"
+        )
     return Answer(
         report=report,
         capacity=capacity,
@@ -108,8 +126,25 @@ def understand(
         update=_update(packet, report, plan, layout) if trained else None,
         packet_bytes=len(packet),
         upload_bytes=upload_bytes,
-        envelope_bytes=planned_bytes(content) - len(packet),
+        envelope_bytes=envelope_bytes,
     )
+
+
+def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
+    """Refuse an update that no local training gives; merging it would ruin the model for all.
+
+    Raises:
+        ProtocolError: a layer would move by more than :data:`MOST_MOVEMENT` times its norm (and 1).
+    """
+    for name in update.layers:
+        tensors = [tensor.name for tensor in layout[name].tensors if tensor.is_float]
+        moved = l2_norm(update.deltas[tensor] for tensor in tensors)
+        scale = l2_norm(before[tensor] for tensor in tensors)
+        if not moved <= MOST_MOVEMENT * (scale + 1):
+            raise ProtocolError(
+                f"layer {name!r}: expected an update of a norm up to "
+                f"{MOST_MOVEMENT * (scale + 1):.3g}, got {moved:.3g}"
+            )
 
 
 def _update(packet: bytes, report: TrainReport, plan: Plan, layout: Layout) -> Update:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fedfreeze.capacity import Capacity
 from fedfreeze.layout import Layout
 from strategies.orders import Asked
 from strategies.replies import Answer
@@ -14,6 +15,7 @@ class RoundResult:
     """One round, filled in as it goes.
 
     Attributes:
+        capacities: by device id, what each client of the cohort was planned with.
         used: device ids whose update was merged, in device-id order.
         failed: why, by device id, for clients whose reply was missing or refused.
         sat_out: why, by device id, for clients on which no plan fits.
@@ -23,6 +25,7 @@ class RoundResult:
     """
 
     number: int
+    capacities: dict[str, Capacity] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     used: tuple[str, ...] = ()

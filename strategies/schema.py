@@ -83,8 +83,8 @@ class Strategy(Settings):
     fleet: Annotated[str, AfterValidator(_known_fleet)] = Field(
         "mixed", description="simulated boards, by name"
     )
-    rounds: PositiveInt = Field(description="rounds to run")
-    seed: Natural = Field(0, description="the same seed gives the same bytes")
+    rounds: PositiveInt = Field(le=1_000_000, description="rounds to run")
+    seed: Natural = Field(0, le=2**63 - 1, description="the same seed gives the same bytes")
     clients: Clients = Clients()
     data: Data = Data()
     freeze: FreezeTable = POLICIES["fedfreeze"].Settings()
@@ -127,7 +127,7 @@ def read_text(name_or_path: str) -> str:
     """
     path = presets().get(name_or_path, pathlib.Path(name_or_path))
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{name_or_path}: expected UTF-8 text, got byte {error.object[error.start]:#04x} "

@@ -112,8 +112,10 @@ class Compression(Table):
 class Local(Table):
     """``[local]``: training on a board."""
 
-    epochs: PositiveInt = Field(1, description="passes over the client's data in a round")
-    batch_size: PositiveInt = Field(32, description="examples in a step")
+    epochs: PositiveInt = Field(
+        1, le=100_000, description="passes over the client's data in a round"
+    )
+    batch_size: PositiveInt = Field(32, le=1_000_000, description="examples in a step")
     optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="local optimizer")
     learning_rate: Positive = Field(0.1, description="local learning rate, before the schedule")
     momentum: Annotated[float, OnlyWith("optimizer", ("sgd",))] = Field(

@@ -115,7 +115,7 @@ def load(name: str) -> Task:
     except ImportError as error:
         raise ConfigError(
             f'task "{name}": module {module_name} cannot be imported: {error}; '
-            f"it must be installed, or stand in the project's folder"
+            "it must be installed where the server and the boards run"
         ) from error
     if not hasattr(module, "task"):
         raise ConfigError(f'task "{name}": module {module_name} needs an attribute "task"')

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from flwr.supercore.task_identity import TaskIdentity
 
 from client_app.app import app as client_app
 from fedfreeze.run_folder import RunFolder
@@ -22,6 +23,12 @@ SMALL = ("rounds=3", "local.epochs=1", "local.batch-size=32")
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _a_task_of_flower() -> None:
+    """Flower's messages are stamped with the task that they are made in."""
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
 
 @pytest.fixture

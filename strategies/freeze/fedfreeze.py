@@ -128,7 +128,7 @@ class FedFreeze(FreezePolicy):
                     "stability": stability[name],
                     "importance": importance[name],
                     "affinity": int(client.feasible[name]),
-                    "gain": gains[name],
+                    "gain": self._gain.get(name),
                     "score": score.get(name),
                     "window": self._window[name],
                 }

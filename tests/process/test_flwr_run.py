@@ -11,7 +11,8 @@ import pytest
 from cli.superlink import CONNECTION, private_superlink, program
 from tests.process.harness import ROOT
 
-pytestmark = pytest.mark.process
+# In one group, so that simulations do not run beside each other.
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process")]
 
 LIMIT_S = 200
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.process.harness import left_of
 
-pytestmark = pytest.mark.process
+# In one group, so that simulations do not run beside each other.
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process")]
 
 SMALL = ("--clients", "2", "--workers", "1", "--set", "local.epochs=1", "--seed", "3")
 

@@ -12,7 +12,8 @@ import pytest
 from cli.superlink import is_healthy, private_superlink
 from tests.process.harness import ROOT, left_of
 
-pytestmark = pytest.mark.process
+# In one group, so that simulations do not run beside each other.
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process")]
 
 OWNER = """\
 import json, sys, time

@@ -10,7 +10,8 @@ from safetensors.numpy import load_file
 
 from client_app.store import BoardStore
 from compression import decode
-from fedfreeze.errors import FleetError
+from fedfreeze.errors import FleetError, StateError
+from server_app.evaluation import Score
 from tests.conftest import records
 from tests.grid import FIRST_NODE
 
@@ -55,6 +56,23 @@ def test_a_run_that_was_stopped_after_round_3_and_resumed_equals_one_that_was_no
     kept = ("round", "test_accuracy", "upload_bytes", "frozen_share", "simulated_total_s")
     for of_resumed, of_whole in zip(records(resumed.folder), records(whole.folder), strict=True):
         assert {k: of_resumed[k] for k in kept} == {k: of_whole[k] for k in kept}
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 4])
+def test_boards_on_the_edge_of_their_memory_are_planned_alike_after_a_stop(small_run, stop):
+    """Their capacity moves with each round, and decides on a layer; no plan may see another one."""
+    wanted = ("rounds=5", "fleet=low", "clients.quorum=0.1")
+    whole = small_run(*wanted, name="whole")
+    whole.play()
+    small_run(*wanted, name="cut").play(until=stop)
+    resumed = small_run(*wanted, name="cut", resume=True)
+    resumed.play()
+    assert model_of(resumed) == model_of(whole)
+    capacities = [
+        [(r["round"], r["device_id"], r["capacity"]) for r in records(run.folder, "decisions")]
+        for run in (resumed, whole)
+    ]
+    assert capacities[0] == capacities[1]
 
 
 class Killed(BaseException):
@@ -260,6 +278,54 @@ def test_when_too_few_answer_the_round_is_void_and_three_in_a_row_end_the_run(sm
     assert str(raised.value) == (
         "3 void rounds in a row; the last one: round 3 is void: 1 of 3 clients answered in time, "
         f"the quorum is 0.6 (sim-0001: {reason}; sim-0002: {reason})"
+    )
+
+
+def test_a_run_in_which_nothing_was_merged_does_not_end_well(small_run):
+    run = small_run("rounds=2", 'clients.round-deadline="1 ms"')
+    with pytest.raises(FleetError) as raised:
+        run.play()
+    assert str(raised.value) == (
+        "no update was merged in 2 round(s), so the model is as it began; "
+        f"{run.folder.rounds} says for each round who failed, was late or sat out"
+    )
+    for record in records(run.folder):
+        assert record["void"]
+        assert "frozen_share" not in record
+    assert not run.folder.model.exists()
+
+
+def test_what_is_written_down_is_json_without_nan(small_run, monkeypatch):
+    run = small_run("rounds=1")
+    monkeypatch.setattr(run, "_evaluate", lambda: (Score(float("nan"), 0.1), Score(1.0, 0.1)))
+    run.play()
+    (record,) = records(run.folder)
+    assert "validation_loss" not in record
+    assert record["test_loss"] == 1.0
+
+
+def test_damaged_records_do_not_keep_a_run_from_going_on(small_run):
+    small_run("rounds=3").play(until=2)
+    run = small_run("rounds=3", resume=True)
+    whole = run.folder.rounds.read_bytes().splitlines(keepends=True)
+    run.folder.rounds.write_bytes(whole[0] + b"\xff\xfe\n" + whole[1])
+    run.folder.decisions.write_bytes(b"[1]\n")
+    run.play()
+    assert [record["round"] for record in records(run.folder)] == [1, 3]
+    assert {record["round"] for record in records(run.folder, "decisions")} == {3}
+
+
+def test_a_checkpoint_of_something_else_is_refused_by_name(small_run):
+    small_run("rounds=3").play(until=2)
+    for state in (tmp := small_run("rounds=3", resume=True)).folder.checkpoint.glob("*/state.json"):
+        document = json.loads(state.read_text())
+        document["state"]["strategy"] = {}
+        state.write_text(json.dumps(document))
+    with pytest.raises(StateError) as raised:
+        tmp.play()
+    assert str(raised.value) == (
+        f"{tmp.folder.checkpoint}: the checkpoint of round 2 cannot be taken up "
+        "(KeyError('run')); start a new run"
     )
 
 

@@ -131,6 +131,7 @@ def test_measured_and_modelled_figures_stand_side_by_side_under_names_of_their_o
 
 def test_what_became_of_a_client_is_said(run):
     used = ("sim-0000",)
+    capacity = run.strategy.result.capacities["sim-0000"]
     found = decided(
         run,
         used=used,
@@ -138,6 +139,7 @@ def test_what_became_of_a_client_is_said(run):
         failed={"sim-0002": "no reply"},
         answers={i: a for i, a in run.strategy.result.answers.items() if i != "sim-0002"},
         sat_out={"sim-0009": "memory: too small"},
+        capacities={**run.strategy.result.capacities, "sim-0009": capacity},
     )
     assert {i: record["status"] for i, record in found.items()} == {
         "sim-0000": "used",
@@ -151,6 +153,7 @@ def test_what_became_of_a_client_is_said(run):
         "round": 2,
         "device_id": "sim-0009",
         "status": "sat-out",
+        "capacity": capacity.to_json(),
         "detail": "memory: too small",
     }
 

@@ -28,6 +28,7 @@ def test_bytes_and_seconds_add_up_and_the_ratio_is_that_of_the_sums():
         "download_bytes": 1_000,
         "dense_upload_bytes": 1_200,
         "wall_s": 1.0,
+        "void_rounds": 0,
         "test_accuracy_last_three": pytest.approx(0.15),
         "times_less_than_dense": 20.0,
     }

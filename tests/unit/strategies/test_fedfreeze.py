@@ -78,7 +78,7 @@ def test_before_anything_was_observed_nothing_is_frozen_and_nothing_is_claimed()
         "stability": None,
         "importance": None,
         "affinity": 1,
-        "gain": 0.0,
+        "gain": None,
         "score": None,
         "window": 1,
     }

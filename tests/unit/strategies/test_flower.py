@@ -196,7 +196,7 @@ def test_the_order_of_replies_changes_no_bit(policy):
     def final(reply_order):
         boards = FakeBoards(
             LAYOUT,
-            delta=lambda device_id, layer: {"b0": 1e4, "b1": -1e4, "b2": 0.3}[device_id],
+            delta=lambda device_id, layer: {"b0": 50.0, "b1": -50.0, "b2": 3e-3}[device_id],
             examples={"b0": 7, "b1": 11, "b2": 13},
         )
         server = published(0.1)

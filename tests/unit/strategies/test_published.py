@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from fedfreeze.errors import LayoutError
+from fedfreeze.errors import LayoutError, RunError
 from strategies.published import Published
 from tests.unit.strategies.samples import constant, stack, with_buffers
 
@@ -99,3 +99,17 @@ def test_arrays_of_another_model_are_refused():
     with pytest.raises(LayoutError) as caught:
         Published(LAYOUT, constant(stack(a=2, b=3, c=5), 0.0))
     assert str(caught.value) == "tensor 'c.w': expected float32[4], got float32[5]"
+
+
+def test_a_step_out_of_the_finite_numbers_is_refused_and_nothing_of_it_is_published():
+    model = published(1.0)
+    with pytest.raises(RunError) as raised:
+        stepped(model, a=1.0, c=1e300)
+    name = LAYOUT["c"].tensors[0].name
+    assert str(raised.value) == (
+        f"the merged step takes {name!r} out of the finite numbers; lower "
+        "method.server-learning-rate or local.learning-rate"
+    )
+    assert model.version == 0
+    for tensor, array in constant(LAYOUT, 1.0).items():
+        assert np.array_equal(model.arrays[tensor], array)

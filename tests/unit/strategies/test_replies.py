@@ -10,13 +10,14 @@ from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, PacketError, ProtocolError
 from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
 from fedfreeze.plan import Plan, Reason, Stage
+from strategies.aggregation.mean import Update
 from strategies.clients import Client
 from strategies.freeze.policy import Advice
 from strategies.local_step import LayerMeasures
 from strategies.orders import Asked, Desk
 from strategies.planner import Load
 from strategies.published import Published
-from strategies.replies import understand
+from strategies.replies import check_movement, understand
 from tests.unit.strategies.fake_boards import genuine_reply
 from tests.unit.strategies.samples import board, constant, stack
 
@@ -35,7 +36,6 @@ ORDER = Desk("run", "{}", "-", "-", "delta").order(
 ASKED = Asked(
     CLIENT,
     100,
-    CLIENT.capacity,
     Advice({}, {}),
     SUGGESTION,
     ORDER,
@@ -411,3 +411,25 @@ def test_a_packet_of_another_format_is_refused():
     assert protocol_error(content) == (
         "'packet': expected the format fedfreeze.packet.v1, got 'numpy.ndarray'"
     )
+
+
+def test_an_update_that_no_training_gives_is_refused():
+    before = constant(LAYOUT, 0.0)
+    huge = {name: np.full_like(array, 3e38) for name, array in before.items()}
+    with pytest.raises(ProtocolError) as raised:
+        check_movement(Update("b0", 1.0, ("head",), huge), before, LAYOUT)
+    assert str(raised.value).startswith(
+        "layer 'head': expected an update of a norm up to 1e+03, got "
+    )
+    check_movement(
+        Update("b0", 1.0, ("head",), {name: array + 1 for name, array in before.items()}),
+        before,
+        LAYOUT,
+    )
+
+
+def test_a_capacity_with_which_a_round_never_ends_is_refused():
+    slow = board(flops=5e-324)
+    content = genuine_reply(ORDER, LAYOUT, capacity=slow)
+    with pytest.raises(ProtocolError, match=r"^with this capacity a round takes inf s$"):
+        understood(content)

@@ -53,14 +53,15 @@ def test_an_unknown_task_lists_the_tasks_and_says_how_to_name_ones_own():
             "my_package.absent",
             (
                 'task "my_package.absent": module my_package.absent cannot be imported: No module '
-                "named 'my_package.absent'; it must be installed, or stand in the project's folder"
+                "named 'my_package.absent'; it must be installed where the server and the boards "
+                "run"
             ),
         ),
         (
             "my_package.broken",
             (
                 'task "my_package.broken": module my_package.broken cannot be imported: No module '
-                "named 'no_such_library'; it must be installed, or stand in the project's folder"
+                "named 'no_such_library'; it must be installed where the server and the boards run"
             ),
         ),
         (
