@@ -155,6 +155,16 @@ class TrainReport(_Message):
     residual_norm: float
 
 
+def printable(text: str, most: int = 500) -> str:
+    r"""What a node wrote, fit for a log or a terminal: no control characters, not without end.
+
+    >>> printable("\x1b[2Jwell\nround 3/3", most=12)
+    '?[2Jwell?rou...'
+    """
+    shown = "".join(c if c.isprintable() else "?" for c in text[:most])
+    return shown + ("..." if len(text) > most else "")
+
+
 def packed(data: bytes, format_name: str) -> ArrayRecord:
     """Bytes as one Flower array: every further array would cost two round trips more."""
     return ArrayRecord({"packed": Array("uint8", (len(data),), format_name, data)})

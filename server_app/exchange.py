@@ -17,6 +17,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedfreeze.errors import RunError
+from fedfreeze.messages import printable
 from fedfreeze.wall_clock import SystemClock, WallClock
 
 POLL_S = 0.1
@@ -130,7 +131,7 @@ def _last_lines(text: str) -> str:
     for line in reversed(lines):
         if kept and sum(map(len, kept)) + len(line) > MOST_REASON:
             break
-        kept.insert(0, line[-MOST_REASON:])
+        kept.insert(0, printable(line[-MOST_REASON:], MOST_REASON))
     return "\n".join(kept)
 
 

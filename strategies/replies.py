@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flwr.app import RecordDict
@@ -20,6 +20,7 @@ from fedfreeze.messages import (
     TrainReport,
     check_protocol,
     from_json,
+    printable,
     unpacked,
 )
 from fedfreeze.plan import Plan, PlanCost
@@ -84,6 +85,7 @@ def understand(
         PacketError: the packet is not one of this layout, round and budget.
     """
     report = TrainReport.from_record(content.get("report"))
+    report = replace(report, detail=printable(report.detail))
     check_protocol(report.protocol)
     check_digest(report.code_digest, code_digest)
     _same("round", asked.order.round_number, report.round_number)

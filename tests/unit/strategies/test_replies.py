@@ -428,6 +428,11 @@ def test_an_update_that_no_training_gives_is_refused():
     )
 
 
+def test_what_a_board_writes_cannot_move_the_cursor_of_whoever_reads_it():
+    content = genuine(status="sat-out", detail="\x1b[2J" + "x" * 1_000)
+    assert understood(content).report.detail == "?[2J" + "x" * 496 + "..."
+
+
 def test_a_capacity_with_which_a_round_never_ends_is_refused():
     slow = board(flops=5e-324)
     content = genuine_reply(ORDER, LAYOUT, capacity=slow)
