@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from fedfreeze import strict_toml
+from fedfreeze import plain_json, strict_toml
 from fedfreeze.errors import ConfigError
 from strategies import schema
 
@@ -32,12 +31,12 @@ def check(
         read = schema.load(strategy, set_ or ())
     except ConfigError as error:
         if as_json:
-            print(json.dumps({"valid": False, "problems": error.problems}))
+            print(plain_json.text({"valid": False, "problems": error.problems}))
             raise typer.Exit(error.exit_code) from error
         raise
     if as_json:
         resolved = read.model_dump(mode="json", by_alias=True, exclude_none=True)
-        print(json.dumps({"valid": True, "problems": [], "strategy": resolved}))
+        print(plain_json.text({"valid": True, "problems": [], "strategy": resolved}))
         return
     print(f"# {strategy} is a valid strategy. With every default it reads:\n")
     print(strict_toml.write(read), end="")

@@ -43,8 +43,9 @@ EXIT_CODES = (
     ExitCode(
         3,
         ("ConfigError",),
-        "A strategy, fleet, board or run config is wrong. Nothing was started.",
-        "Correct the lines that the message names; `fedfreeze check FILE` reads them again.",
+        "A strategy, fleet, board or run config is wrong, or `FEDFREEZE_HOME` cannot be used. "
+        "Nothing was started.",
+        "Correct what the message names; `fedfreeze check FILE` reads a strategy again.",
     ),
     ExitCode(
         4,
@@ -75,8 +76,8 @@ EXIT_CODES = (
     ExitCode(
         INTERRUPTED,
         (),
-        "Interrupted from the keyboard (Ctrl-C).",
-        "Start the command again.",
+        "Stopped by Ctrl-C, by SIGTERM or because its terminal was closed.",
+        "Start the command again; a stopped run says how to go on.",
     ),
 )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from cli.progress import last_lines
 from cli.superlink import CONNECTION, program
 from fedfreeze.errors import RunError
 
@@ -148,7 +149,8 @@ def answer_of(command: str, printed: str, complained: str) -> dict[str, Any]:
         answer = None
     if not isinstance(answer, dict):
         raise RunError(
-            f"expected JSON from `{command}`, got: {(complained or printed).strip()[-500:]}"
+            f"expected JSON from `{command}`, got: "
+            f"{last_lines(complained.strip() or printed.strip(), 500)}"
         )
     if answer.get("success") is not True:
         raise RunError(f"`{command}` failed: {str(answer.get('error-message', answer)).strip()}")

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cli.flower import Flower, LogStream
-from cli.progress import Record, last_words, read_rounds, round_line
+from cli.progress import last_words, round_line
+from cli.rounds import Record, read_rounds
 from fedfreeze import errors
 from fedfreeze.errors import RunError
 from fedfreeze.run_folder import RunFailure, RunFolder
@@ -22,6 +23,8 @@ _LOOK_S = 0.2
 _ASK_S = 10.0
 _END_S = 60.0
 _REST_S = 5.0
+# The server writes how it ended before its process ends: what is read so much later is its last.
+_GONE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ class Submitted:
         folder: where its server writes.
         log: the copy of its log that goes to ``folder.flower_log``.
         problem: says why no run can go on, or None; see :meth:`cli.superlink.SuperLink.problem`.
+        server_app_is_gone: see :meth:`cli.superlink.SuperLink.server_app_is_gone`.
     """
 
     run_id: str
     folder: RunFolder
     log: LogStream
     problem: Callable[[], str | None]
+    server_app_is_gone: Callable[[], bool]
 
 
 def follow(
@@ -53,6 +58,7 @@ def follow(
     rounds = _Rounds(run.folder, say)
     asked_s = clock.now()
     over_since_s: float | None = None
+    gone_since_s: float | None = None
     started = False
     while True:
         rounds.say_new()
@@ -68,14 +74,23 @@ def follow(
             return status.error
         if problem := run.problem():
             return _failure(run, problem)
+        if gone_since_s is None and over_since_s is None and run.server_app_is_gone():
+            gone_since_s = now_s
+        lost = over_since_s is None and gone_since_s is not None and now_s - gone_since_s >= _GONE_S
         # Asking costs a second of processor time, so ask when something has happened, or rarely.
-        if run.log.has_ended() or over_since_s is not None or now_s - asked_s >= _ASK_S:
+        if run.log.has_ended() or over_since_s is not None or lost or now_s - asked_s >= _ASK_S:
             state = flower.state(run.run_id)
             asked_s = clock.now()
             if state.is_over:
                 run.log.close(_REST_S)
                 rounds.say_new()
                 return _verdict(run, completed=state.is_completed, details=state.details)
+            if lost:
+                return _failure(
+                    run,
+                    "the process of the server app (flwr-simulation) ended without a word: "
+                    "it was killed, by a person or for want of memory",
+                )
             if over_since_s is not None and asked_s - over_since_s > _END_S:
                 return _failure(
                     run,
@@ -139,5 +154,7 @@ def _failure(run: Submitted, otherwise: str) -> RunFailure:
         return status.error
     words = []
     if run.folder.flower_log.is_file():
-        words = last_words(run.folder.flower_log.read_text(encoding="utf-8", errors="replace"))
+        log = run.folder.flower_log.read_text(encoding="utf-8", errors="replace")
+        known = set(otherwise.splitlines())  # Flower's details may end with the same traceback
+        words = [line for line in last_words(log) if line not in known]
     return RunFailure("RunError", "\n".join([otherwise, *words]), RunError.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fedfreeze import plain_json
 from fedfreeze.errors import ConfigError
 from fedfreeze.toml_faults import did_you_mean
 from strategies.reference import REGISTRIES, Key, keys, summary
@@ -53,7 +53,7 @@ def policies(
             f"There are {', '.join(names)}.",
         )
     if as_json:
-        print(json.dumps([asdict(choice) for choice in chosen], ensure_ascii=False))
+        print(plain_json.text([asdict(choice) for choice in chosen]))
         return
     console = Console()
     for choice in chosen:

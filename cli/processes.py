@@ -76,17 +76,17 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-def has_live_child(pid: int, program: str) -> bool:
-    """Whether a live child of ``pid`` runs ``program`` (a word of its command line)."""
+def live_child(pid: int, program: str) -> psutil.Process | None:
+    """The live child of ``pid`` that runs ``program`` (a word of its command line), or None."""
     try:
         children = psutil.Process(pid).children()
     except _GONE:
-        return False
+        return None
     for child in children:
         with contextlib.suppress(*_GONE):
             if not has_ended(child) and any(program in word for word in child.cmdline()):
-                return True
-    return False
+                return child
+    return None
 
 
 def created_at_s(pid: int) -> float:

@@ -2,93 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from cli.rounds import Record, RunFigures, score_of
 from fedfreeze import units
-from fedfreeze.errors import StateError
 from fedfreeze.units import Dimension
-
-Record = Mapping[str, Any]
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BOILERPLATE = re.compile(
     r"^(\s*|Using SuperLink: .*|INFO\s.*|.*Exit Code: .*|An unhandled exception occurred .*|"
     r"For more information, visit.*)$"
 )
-
-
-@dataclass(frozen=True)
-class RunFigures:
-    """The figures of a run; a figure that no round reported is None.
-
-    Attributes:
-        rounds: that are complete.
-        accuracy: mean test accuracy of the last three rounds.
-        upload_bytes: what all clients handed to Flower, in all rounds.
-        dense_upload_bytes: what dense FedAvg would have sent in the same rounds.
-        wall_s: measured seconds of all rounds.
-        simulated_s: seconds on the boards' virtual clock.
-    """
-
-    rounds: int
-    accuracy: float | None
-    upload_bytes: int | None
-    dense_upload_bytes: int | None
-    wall_s: float | None
-    simulated_s: float | None
-
-    @property
-    def upload_ratio(self) -> float | None:
-        """How many times less was sent than by dense FedAvg."""
-        if not self.upload_bytes or self.dense_upload_bytes is None:
-            return None
-        return self.dense_upload_bytes / self.upload_bytes
-
-
-def read_rounds(path: Path) -> list[Record]:
-    """The complete lines of ``rounds.jsonl``; a last line without its end is still being written.
-
-    Raises:
-        StateError: a complete line is not a JSON object.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return []
-    records: list[Record] = []
-    for number, line in enumerate(text.split("\n")[:-1], start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise StateError(f"{path}:{number}: expected a JSON object, got {line!r:.100}")
-        records.append(record)
-    return records
-
-
-def figures(records: Sequence[Record]) -> RunFigures:
-    """The figures of a run from its rounds.
-
-    >>> figures([{"test_accuracy": a, "upload_bytes": 10, "dense_upload_bytes": 500}
-    ...          for a in (0.0, 0.25, 0.5, 0.75)])  # doctest: +ELLIPSIS
-    RunFigures(rounds=4, accuracy=0.5, upload_bytes=40, dense_upload_bytes=2000, ...)
-    """
-    accuracies = [r["test_accuracy"] for r in records if r.get("test_accuracy") is not None][-3:]
-    totals = [r["simulated_total_s"] for r in records if r.get("simulated_total_s") is not None]
-    return RunFigures(
-        rounds=len(records),
-        accuracy=sum(accuracies) / len(accuracies) if accuracies else None,
-        upload_bytes=_sum(records, "upload_bytes"),
-        dense_upload_bytes=_sum(records, "dense_upload_bytes"),
-        wall_s=_sum(records, "wall_s"),
-        simulated_s=totals[-1] if totals else None,
-    )
 
 
 def round_line(record: Record) -> str:
@@ -100,8 +26,10 @@ def round_line(record: Record) -> str:
     """
     width = len(str(record.get("rounds", "")))
     parts = [f"round {record['round']:>{width}}/{record.get('rounds', '?')}"]
-    if (accuracy := record.get("test_accuracy")) is not None:
-        parts.append(f"accuracy {accuracy:.3f}")
+    if record.get("void") is True:
+        parts.append(_void(record))
+    if (score := score_of(record)) is not None:
+        parts.append(f"{score[0]} {score[1]:.3f}")
     if (loss := record.get("test_loss")) is not None:
         parts.append(f"loss {loss:.2f}")
     clients = [
@@ -121,14 +49,9 @@ def round_line(record: Record) -> str:
     if (upload_bytes := record.get("upload_bytes")) is not None:
         up = f"up {units.written(upload_bytes, Dimension.BYTES)}"
         dense_bytes = record.get("dense_upload_bytes")
-        parts.append(
-            up
-            + (
-                f" ({_times(dense_bytes / upload_bytes)} less than dense)"
-                if dense_bytes and upload_bytes
-                else ""
-            )
-        )
+        if dense_bytes and upload_bytes:
+            up += f" ({_against('dense', dense_bytes / upload_bytes)})"
+        parts.append(up)
     if (simulated_s := record.get("simulated_s")) is not None:
         parts.append(f"simulated {simulated_s:.1f} s")
     return "  ".join(parts)
@@ -137,12 +60,12 @@ def round_line(record: Record) -> str:
 def summary_lines(run: RunFigures, elapsed_s: float, files: Mapping[str, Path]) -> list[str]:
     """The end of a finished run: figures, then where everything is."""
     lines = []
-    if run.accuracy is not None:
-        lines.append(f"accuracy   {run.accuracy:.3f}  (mean of the last three rounds)")
+    if run.score is not None:
+        lines.append(f"{run.metric:<10} {run.score:.3f}  (mean of the last three rounds)")
     if run.upload_bytes is not None:
         line = f"uplink     {units.written(run.upload_bytes, Dimension.BYTES)}"
         if run.upload_ratio is not None:
-            line += f"  ({_times(run.upload_ratio)} less than dense FedAvg)"
+            line += f"  ({_against('dense FedAvg', run.upload_ratio)})"
         lines.append(line)
     line = f"time       {elapsed_s:.0f} s here"
     if run.simulated_s is not None:
@@ -168,10 +91,46 @@ def last_words(log: str, lines: int = 12) -> list[str]:
     return kept[-lines:]
 
 
-def _sum(records: Sequence[Record], key: str) -> Any:
-    values = [record[key] for record in records if record.get(key) is not None]
-    return sum(values) if values else None
+def last_lines(text: str, characters: int) -> str:
+    r"""The last whole lines that fit; one line that is longer alone is cut, and says so.
+
+    >>> last_lines("Traceback:\n  File a\nValueError: no\n", 24)
+    '  File a\nValueError: no'
+    """
+    lines = without_colours(text).strip("\n").split("\n")
+    kept: list[str] = []
+    for line in reversed(lines):
+        if sum(len(other) + 1 for other in kept) + len(line) > characters:
+            break
+        kept.insert(0, line)
+    return "\n".join(kept) if kept else f"... {lines[-1][-characters:]}"
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.0f}x" if ratio >= 10 else f"{ratio:.1f}x"
+def times(ratio: float) -> str:
+    """How much less or more was sent.
+
+    Args:
+        ratio: what it is compared to over what was sent.
+
+    >>> times(58.3), times(1.5), times(0.53), times(1.0)
+    ('58x less', '1.5x less', '1.9x more', 'as much')
+    """
+    factor = max(ratio, 1 / ratio)
+    words = f"{factor:.0f}x" if factor >= 10 else f"{factor:.1f}x"
+    return "as much" if words == "1.0x" else f"{words} {'less' if ratio > 1 else 'more'}"
+
+
+def _against(name: str, ratio: float) -> str:
+    words = times(ratio)
+    return f"{words} {'as' if words == 'as much' else 'than'} {name}"
+
+
+def _void(record: Record) -> str:
+    """A void round changed nothing; say how many of those asked answered in time."""
+    asked, failed = record.get("clients_asked"), record.get("clients_failed")
+    if asked is None or failed is None:
+        return "void"
+    answered = asked - failed - (record.get("clients_late") or 0)
+    return f"void: {answered} of {asked} answered" + (
+        " in time" if record.get("clients_late") else ""
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device_profiles.fleet import Fleet, fleet_text, load_fleet
+from fedfreeze import plain_json
 from fedfreeze.errors import ConfigError, StateError
 from fedfreeze.run_folder import RunFolder
 from strategies import schema
@@ -50,7 +50,7 @@ class Request:
         folder.strategy.write_text(self.strategy_text, encoding="utf-8")
         folder.fleet.write_text(self.fleet_text, encoding="utf-8")
         rest = {"stem": self.stem, "set": list(self.overrides), "clients": self.clients}
-        folder.request.write_text(json.dumps(rest), encoding="utf-8")
+        folder.request.write_text(plain_json.text(rest), encoding="utf-8")
 
     def run_config(
         self, folder: RunFolder, *, resume: bool, start_timeout_s: float = 0.0
@@ -63,7 +63,7 @@ class Request:
             "strategy": self.stem,
             "strategy-toml": self.strategy_text,
             "fleet-toml": self.fleet_text,
-            "set": json.dumps(list(self.overrides)),
+            "set": plain_json.text(list(self.overrides)),
             "min-nodes": self.clients,
             "start-timeout-s": start_timeout_s,
             "out-dir": str(folder.path.absolute()),
@@ -95,7 +95,7 @@ def new(
     """
     every = [*overrides]
     if fleet is not None:
-        every.append(f"fleet={json.dumps(fleet)}")
+        every.append(f"fleet={plain_json.text(fleet)}")
     if seed is not None:
         every.append(f"seed={seed}")
     if rounds is not None:
@@ -127,11 +127,11 @@ def saved(folder: RunFolder) -> Request:
         StateError: its files are not what :meth:`Request.save` writes.
     """
     try:
-        rest: Any = json.loads(folder.request.read_text(encoding="utf-8"))
+        rest: Any = plain_json.parse(folder.request.read_text(encoding="utf-8"))
         return Request(
             stem=str(rest["stem"]),
-            strategy_text=folder.strategy.read_text(encoding="utf-8"),
-            fleet_text=folder.fleet.read_text(encoding="utf-8"),
+            strategy_text=folder.strategy.read_text(encoding="utf-8-sig"),
+            fleet_text=folder.fleet.read_text(encoding="utf-8-sig"),
             overrides=tuple(str(override) for override in rest["set"]),
             clients=int(rest["clients"]),
         )
@@ -139,6 +139,11 @@ def saved(folder: RunFolder) -> Request:
         raise ConfigError(
             f'run "{folder.name}" cannot be resumed from here: expected {error.filename}, '
             "which `fedfreeze run` writes; resume it with the command that started it"
+        ) from error
+    except OSError as error:
+        raise StateError(
+            f"{error.filename}: expected a file that can be read, got: {error.strerror}; "
+            "start a new run"
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise StateError(

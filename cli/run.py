@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +13,14 @@ import typer
 
 from cli import request
 from cli.follow import Say
-from cli.interrupt import EXIT_CODE
-from cli.progress import figures, read_rounds, summary_lines
+from cli.interrupt import EXIT_CODE, stoppable
+from cli.progress import summary_lines
 from cli.request import Request
+from cli.rounds import figures, read_rounds
 from cli.simulation import default_workers, simulate
 from cli.workspace import read_record, record_folder
-from fedfreeze.errors import ConfigError
+from fedfreeze import plain_json
+from fedfreeze.errors import ConfigError, FedFreezeError, StateError
 from fedfreeze.run_folder import RunFailure, RunFolder, find_run, new_run_folder
 
 
@@ -67,25 +69,66 @@ def run(
         refuse_other_options({**given, "--clients": clients}, strategy)
         asked = resumable(folder, rounds)
     say = _printer(sys.stderr if as_json else sys.stdout)
-    started_s = time.monotonic()
+    boards_at_once = workers or default_workers(asked.clients)
+    attend(lambda: simulate(asked, folder, boards_at_once, say), folder, say, as_json=as_json)
+
+
+def attend(
+    work: Callable[[], RunFailure | None], folder: RunFolder, say: Say, *, as_json: bool
+) -> None:
+    """Do the work, and say how it ended.
+
+    Args:
+        work: as :func:`cli.simulation.simulate`.
+        folder: that the work writes.
+        say: takes lines for a person.
+        as_json: print one JSON object at the end, however the work ended.
+
+    Raises:
+        Exit: the run failed, or was stopped.
+        FedFreezeError: it could not be started.
+    """
+    begin_s = time.monotonic()
+    failure, stopped = None, False
     try:
-        failure = simulate(asked, folder, workers or default_workers(asked.clients), say)
+        with stoppable():
+            failure = work()
     except KeyboardInterrupt:
-        done = len(read_rounds(folder.rounds))
-        say(f"stopped after {done} rounds; go on with: fedfreeze run --resume {folder.name}")
-        raise typer.Exit(EXIT_CODE) from None
-    elapsed_s = time.monotonic() - started_s
+        stopped = True
+        say(stopped_line(folder))
+    except FedFreezeError as error:
+        if as_json:
+            failure = RunFailure.of(error)
+            print(plain_json.text(outcome(folder, failure, time.monotonic() - begin_s)))
+        raise
+    elapsed_s = time.monotonic() - begin_s
     if as_json:
-        print(json.dumps(outcome(folder, failure, elapsed_s)))
-    elif failure is None:
-        for line in [
-            "",
-            *summary_lines(figures(read_rounds(folder.rounds)), elapsed_s, files(folder)),
-        ]:
+        print(plain_json.text(outcome(folder, failure, elapsed_s, stopped=stopped)))
+    elif failure is None and not stopped:
+        run_figures = figures(read_rounds(folder.rounds))
+        for line in ["", *summary_lines(run_figures, elapsed_s, files(folder))]:
             say(line)
+    if stopped:
+        raise typer.Exit(EXIT_CODE)
     if failure is not None:
         print(f"{failure.message}\nThe run failed. Its log: {folder.flower_log}", file=sys.stderr)
         raise typer.Exit(failure.exit_code)
+
+
+def stopped_line(folder: RunFolder) -> str:
+    """What to say of a run that was stopped: all may have been done already."""
+    if has_finished(folder):
+        return f"stopped, but the run is finished: {folder.path}"
+    done = _figures(folder).get("rounds", "?")
+    return f"stopped after {done} rounds; go on with: fedfreeze run --resume {folder.name}"
+
+
+def has_finished(folder: RunFolder) -> bool:
+    """Whether the run's server said that it did all its rounds."""
+    with contextlib.suppress(StateError):
+        status = folder.read_status()
+        return status is not None and status.state == "finished"
+    return False
 
 
 def refuse_other_options(given: Mapping[str, Any], strategy: str) -> None:
@@ -138,23 +181,46 @@ def files(folder: RunFolder) -> dict[str, Path]:
     return {word: path for word, path in named.items() if path.exists()}
 
 
-def outcome(folder: RunFolder, failure: RunFailure | None, elapsed_s: float) -> dict[str, Any]:
-    """The end of a run for programs; an unknown figure is absent."""
-    run_figures = figures(read_rounds(folder.rounds))
-    values = {
-        "success": failure is None,
+def outcome(
+    folder: RunFolder, failure: RunFailure | None, elapsed_s: float, *, stopped: bool = False
+) -> dict[str, Any]:
+    """The end of a run for programs; an unknown figure is absent.
+
+    Args:
+        folder: of the run.
+        failure: why it failed, if it did.
+        elapsed_s: measured seconds of this command.
+        stopped: it was interrupted; its state is "stopped" unless all had been done by then.
+    """
+    state = "failed" if failure is not None else "finished"
+    if stopped and not has_finished(folder):
+        state = "stopped"
+    values: dict[str, Any] = {
+        "success": state == "finished",
+        "state": state,
         "name": folder.name,
-        "rounds": run_figures.rounds,
-        "final_accuracy": run_figures.accuracy,
-        "upload_bytes": run_figures.upload_bytes,
-        "dense_upload_bytes": run_figures.dense_upload_bytes,
-        "upload_ratio": run_figures.upload_ratio,
-        "simulated_s": run_figures.simulated_s,
+        **_figures(folder),
         "elapsed_s": round(elapsed_s, 3),
         "files": {word: str(path) for word, path in files(folder).items()},
         "error": None if failure is None else vars(failure),
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _figures(folder: RunFolder) -> dict[str, Any]:
+    """The figures of a run by name; none where its rounds cannot be read."""
+    try:
+        run = figures(read_rounds(folder.rounds))
+    except StateError:
+        return {}
+    return {
+        "rounds": run.rounds,
+        f"final_{run.metric}": run.score,
+        "upload_bytes": run.upload_bytes,
+        "dense_upload_bytes": run.dense_upload_bytes,
+        "upload_ratio": run.upload_ratio,
+        "simulated_s": run.simulated_s,
+    }
 
 
 def _printer(stream: Any) -> Say:

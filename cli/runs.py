@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,8 +10,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.progress import figures, read_rounds
+from cli.progress import times
+from cli.rounds import figures, read_rounds
 from cli.workspace import read_record, record_folder
+from fedfreeze import plain_json
 from fedfreeze.errors import StateError
 from fedfreeze.run_folder import RunFolder, RunStatus, all_runs, runs_home
 
@@ -21,25 +23,29 @@ ListedState = Literal["running", "finished", "failed", "unfinished", "unreadable
 
 @dataclass(frozen=True)
 class ListedRun:
-    """One run as it is listed; an unknown figure is None.
+    """One run as it is listed; what is not known is None.
 
     Attributes:
         name: what ``--resume`` takes.
         state: how it stands.
         rounds_done: complete rounds.
         rounds: rounds that were asked for.
-        accuracy: mean test accuracy of the last three rounds.
+        metric: what its task calls its score.
+        score: mean test score of the last three rounds.
         upload_ratio: how many times less was sent than by dense FedAvg.
         age_s: since it last wrote something.
+        problem: why it is unreadable.
     """
 
     name: str
     state: ListedState
-    rounds_done: int
-    rounds: int | None
-    accuracy: float | None
-    upload_ratio: float | None
-    age_s: float
+    rounds_done: int | None = None
+    rounds: int | None = None
+    metric: str | None = None
+    score: float | None = None
+    upload_ratio: float | None = None
+    age_s: float | None = None
+    problem: str | None = None
 
 
 def runs(
@@ -56,50 +62,66 @@ def runs(
             {key: value for key, value in asdict(run).items() if value is not None}
             for run in listed
         ]
-        print(json.dumps(rows))
+        print(plain_json.text(rows))
     elif listed:
         print("\n".join(table(listed)))
+        for run in listed:
+            if run.problem is not None:
+                print(run.problem, file=sys.stderr)
     else:
         print(f"No runs in {runs_home()} yet; start one with: fedfreeze run")
 
 
 def describe(folder: RunFolder, now_s: float) -> ListedRun:
-    """What a run's files say about it.
+    """What a run's files say about it; a run that cannot be read says why, and hides no other.
 
     Args:
         folder: of the run.
         now_s: seconds since the epoch.
     """
-    written_s = max(path.stat().st_mtime for path in (folder.path, *folder.path.iterdir()))
-    age_s = max(0.0, now_s - written_s)
     try:
-        status = folder.read_status()
-        run_figures = figures(read_rounds(folder.rounds))
-    except StateError:
-        return ListedRun(folder.name, "unreadable", 0, None, None, None, age_s)
+        age_s = max(0.0, now_s - folder.written_at_s())
+    except OSError as error:
+        problem = f"{folder.path}: cannot be listed: {error.strerror}"
+        return ListedRun(folder.name, "unreadable", problem=problem)
+    try:
+        return _read(folder, age_s)
+    except StateError as error:
+        problem = str(error)
+    except ArithmeticError as error:
+        problem = f"{folder.rounds}: its figures are too large to add up: {error}"
+    return ListedRun(folder.name, "unreadable", age_s=age_s, problem=problem)
+
+
+def _read(folder: RunFolder, age_s: float) -> ListedRun:
+    status = folder.read_status()
+    run = figures(read_rounds(folder.rounds))
     record = read_record(record_folder(folder.name))
     return ListedRun(
         name=folder.name,
         state=_state(status, attended=record is not None and record.owner_is_alive),
-        rounds_done=run_figures.rounds,
-        rounds=None if status is None else status.rounds,
-        accuracy=run_figures.accuracy,
-        upload_ratio=run_figures.upload_ratio,
+        rounds_done=run.rounds,
+        # A run that failed before its strategy was read has none.
+        rounds=(status.rounds or None) if status is not None else None,
+        metric=run.metric,
+        score=run.score,
+        upload_ratio=run.upload_ratio,
         age_s=age_s,
     )
 
 
 def table(listed: Sequence[ListedRun]) -> list[str]:
     """The list in columns, with a header."""
-    rows = [("name", "state", "rounds", "accuracy", "uplink", "age")]
+    rows = [("name", "state", "rounds", "score", "uplink", "age")]
     rows += [
         (
-            run.name,
+            # A name with a line break or worse must not break the table.
+            run.name if run.name.isprintable() else ascii(run.name)[1:-1],
             run.state,
-            f"{run.rounds_done}/{'?' if run.rounds is None else run.rounds}",
-            "" if run.accuracy is None else f"{run.accuracy:.3f}",
-            "" if run.upload_ratio is None else f"{run.upload_ratio:.0f}x less",
-            age(run.age_s),
+            "" if run.rounds_done is None else f"{run.rounds_done}/{run.rounds or '?'}",
+            "" if run.score is None else f"{run.metric} {run.score:.3f}",
+            "" if run.upload_ratio is None else times(run.upload_ratio),
+            "" if run.age_s is None else age(run.age_s),
         )
         for run in listed
     ]

@@ -13,12 +13,11 @@ import tomli_w
 from cli import bundle
 from cli.flower import FlowerCommand
 from cli.follow import Say, Submitted, follow
-from cli.interrupt import stoppable
 from cli.progress import without_colours
 from cli.request import Request
 from cli.superlink import SuperLink, private_superlink
 from fedfreeze.errors import FedFreezeError
-from fedfreeze.run_folder import RunFailure, RunFolder
+from fedfreeze.run_folder import RunFailure, RunFolder, writing
 
 # A worker that has loaded torch and one small model; with less they would swap or be killed.
 _WORKER_BYTES = 1_200_000_000
@@ -61,6 +60,7 @@ def simulate(asked: Request, folder: RunFolder, workers: int, say: Say) -> RunFa
         None for a run that finished, else why it failed.
 
     Raises:
+        ConfigError: its files cannot be written.
         RunError: it could not be started.
         KeyboardInterrupt: it was stopped; what it started has ended.
     """
@@ -70,10 +70,11 @@ def simulate(asked: Request, folder: RunFolder, workers: int, say: Say) -> RunFa
     say(f"strategy   {asked.stem}: task {strategy.task}, {size}")
     say(f"fleet      {strategy.fleet}: {asked.clients} boards, {workers} simulated at once")
     say(f"folder     {folder.path}")
-    resume = _prepare(folder)
-    asked.save(folder)
+    with writing(folder.path):
+        resume = _prepare(folder)
+        asked.save(folder)
     say("starting a SuperLink of its own")
-    with stoppable(), private_superlink(folder.name) as superlink:
+    with private_superlink(folder.name) as superlink:
         try:
             words = federation(asked.clients, workers, device=strategy.local.device)
             failure = _submit_and_follow(asked, folder, superlink, words, say, resume=resume)
@@ -110,14 +111,18 @@ def _submit_and_follow(
 ) -> RunFailure | None:
     at = superlink.workspace
     config = at.path / "run-config.toml"
-    config.write_text(tomli_w.dumps(asked.run_config(folder, resume=resume)), encoding="utf-8")
+    with writing(at.path):
+        config.write_text(tomli_w.dumps(asked.run_config(folder, resume=resume)), encoding="utf-8")
+        app = bundle.stage(at.app)
+        folder.flower_log.touch()
     flower = FlowerCommand(superlink.env, at.cwd)
     say("submitting the app")
-    run_id = flower.submit(bundle.stage(at.app), words, config)
+    run_id = flower.submit(app, words, config)
     log = flower.follow_log(run_id, folder.flower_log)
     say("starting the server app")
     try:
-        return follow(Submitted(run_id, folder, log, superlink.problem), flower, say)
+        run = Submitted(run_id, folder, log, superlink.problem, superlink.server_app_is_gone)
+        return follow(run, flower, say)
     finally:
         log.close(0)
 

@@ -21,8 +21,10 @@ import psutil
 
 from cli import processes, workspace
 from cli.guardian import Guardian
+from cli.progress import last_lines
 from cli.workspace import Workspace
 from fedfreeze.errors import RunError
+from fedfreeze.run_folder import writing
 
 CONNECTION = "private"
 
@@ -45,7 +47,8 @@ class SuperLink:
         self, process: subprocess.Popen[bytes], env: dict[str, str], at: Workspace
     ) -> None:
         self._process = process
-        self._executor_seen = False
+        self._executor: psutil.Process | None = None
+        self._server_app: psutil.Process | None = None
         self.env = env
         self.workspace = at
 
@@ -56,11 +59,22 @@ class SuperLink:
         """
         if (code := self._process.poll()) is not None:
             return f"the SuperLink ended with exit code {code}"
-        if processes.has_live_child(self._process.pid, "flower-superexec"):
-            self._executor_seen = True
-        elif self._executor_seen:
+        if self._executor is None:
+            self._executor = processes.live_child(self._process.pid, "flower-superexec")
+        elif processes.has_ended(self._executor):
             return "Flower's SuperExec, which starts the server app, has died"
         return None
+
+    def server_app_is_gone(self) -> bool:
+        """Whether the process of the server app, a child of the SuperExec, was there and has ended.
+
+        Flower itself waits for its heartbeat to fail, which takes about a minute.
+        """
+        if self._server_app is not None:
+            return processes.has_ended(self._server_app)
+        if self._executor is not None:
+            self._server_app = processes.live_child(self._executor.pid, "flwr-simulation")
+        return False
 
     def stop(self) -> None:
         """End it with everything that it started."""
@@ -159,11 +173,13 @@ def _start(at: Workspace) -> SuperLink:
     command = program("flower-superlink", env["PATH"])
     for _ in range(_ATTEMPTS):
         port = free_port()
-        (at.flower_home / "config.toml").write_text(
-            f'[superlink]\ndefault = "{CONNECTION}"\n'
-            f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{port}"\ninsecure = true\n',
-            encoding="utf-8",
-        )
+        with writing(at.path):
+            (at.flower_home / "config.toml").write_text(
+                f'[superlink]\ndefault = "{CONNECTION}"\n'
+                f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{port}"\ninsecure = true\n',
+                encoding="utf-8",
+            )
+            at.log.touch()
         with at.log.open("wb") as log:
             process = subprocess.Popen(
                 [command, "--insecure", "--simulation", "--host", "127.0.0.1", "--port", str(port)],
@@ -181,10 +197,10 @@ def _start(at: Workspace) -> SuperLink:
             break
     process.kill()
     process.wait()
-    printed = at.log.read_text(encoding="utf-8", errors="replace").strip()
+    printed = last_lines(at.log.read_text(encoding="utf-8", errors="replace"), 2000)
     raise RunError(
         f"expected a SuperLink to answer at 127.0.0.1:{port} within {_START_S:.0f} s, "
-        f"but none did; it printed:\n{printed[-2000:]}"
+        f"but none did; it printed:\n{printed}"
     )
 
 

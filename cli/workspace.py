@@ -6,7 +6,6 @@ folder, so that ``fedfreeze clean`` finds both after a power cut or a ``kill -9`
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -15,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cli import processes
-from fedfreeze.run_folder import home
+from fedfreeze import plain_json
+from fedfreeze.run_folder import home, writing
 
 _PREFIX = "fedfreeze-"
 _RECORD = "process.json"
@@ -77,19 +77,38 @@ class Workspace:
 
 
 def create(run_name: str) -> Workspace:
-    """A new workspace and its record, owned by the calling process."""
+    """A new workspace and its record, owned by the calling process.
+
+    Raises:
+        ConfigError: nothing can be written where they stand.
+    """
+    folder = record_folder(run_name)
     # Ray puts sockets below it, and a socket's path may have 107 bytes: macOS' own is too long.
     short = "/tmp" if Path("/tmp").is_dir() else None  # noqa: S108  # mkdtemp makes it private
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = tempfile.mkdtemp(prefix=_PREFIX, dir=short)
+        try:
+            return _fill(folder, path)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+
+
+def _fill(folder: Path, path: str) -> Workspace:
     record = Record(
         marker=secrets.token_hex(8),
         owner_pid=os.getpid(),
         owner_created_at_s=processes.created_at_s(os.getpid()),
-        workspace=tempfile.mkdtemp(prefix=_PREFIX, dir=short),
+        workspace=path,
     )
-    workspace = Workspace(record_folder(run_name), record)
-    for folder in (workspace.flower_home, workspace.cwd, workspace.app, workspace.record_folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    (workspace.record_folder / _RECORD).write_text(json.dumps(asdict(record)), encoding="utf-8")
+    workspace = Workspace(folder, record)
+    for inner in (workspace.flower_home, workspace.cwd, workspace.app):
+        inner.mkdir()
+    # In one step: half a record would be taken for none, and its folder cleaned away.
+    temporary = folder / f".{_RECORD}.new"
+    temporary.write_text(plain_json.text(asdict(record)), encoding="utf-8")
+    temporary.replace(folder / _RECORD)
     return workspace
 
 
@@ -101,11 +120,19 @@ def record_folder(run_name: str) -> Path:
 def read_record(folder: Path) -> Record | None:
     """The record in a folder, or None where there is none that this project wrote."""
     try:
-        record = Record(**json.loads((folder / _RECORD).read_text(encoding="utf-8")))
+        data = plain_json.parse((folder / _RECORD).read_text(encoding="utf-8"))
+        record = Record(**data)
     except (OSError, ValueError, TypeError):
         return None
-    # It names a folder that will be deleted: believe no other than the ones made above.
-    if not Path(record.workspace).name.startswith(_PREFIX):
+    # It names processes to end and a folder to delete: believe none but those made above.
+    if not (
+        isinstance(record.marker, str)
+        and record.marker
+        and _is_process_id(record.owner_pid)
+        and isinstance(record.owner_created_at_s, float)
+        and isinstance(record.workspace, str)
+        and Path(record.workspace).name.startswith(_PREFIX)
+    ):
         return None
     return record
 
@@ -119,3 +146,7 @@ def remove(folder: Path, *, grace_s: float) -> int:
         shutil.rmtree(record.workspace, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
     return ended
+
+
+def _is_process_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31

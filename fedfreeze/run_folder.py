@@ -6,15 +6,16 @@ Runs live under ``$FEDFREEZE_HOME/runs`` (``~/.fedfreeze/runs`` unless set).
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from fedfreeze import plain_json
 from fedfreeze.errors import ConfigError, StateError
 
 RunState = Literal["running", "finished", "failed"]
@@ -73,7 +74,28 @@ class RunFolder:
     @property
     def holds_a_run(self) -> bool:
         """Whether a run wrote anything here."""
-        return any(p.is_file() for p in (self.request, self.config, self.status, self.rounds))
+        named = (self.request, self.config, self.status, self.rounds)
+        return any(os.path.isfile(path) for path in named)  # noqa: PTH113  # never raises
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all stands here. Raises OSError if the folder cannot be listed."""
+        return next(self.path.iterdir(), None) is None
+
+    def written_at_s(self) -> float:
+        """When something was last written here, seconds since the epoch.
+
+        A run that goes on replaces its files at any moment: those that have just vanished, and
+        links that lead nowhere, are passed over.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
+        moments = [self.path.stat().st_mtime]
+        for path in self.path.iterdir():
+            with contextlib.suppress(OSError):
+                moments.append(path.lstat().st_mtime)
+        return max(moments)
 
     @property
     def config(self) -> Path:
@@ -140,7 +162,7 @@ class RunFolder:
         document = {key: value for key, value in asdict(status).items() if value is not None}
         temporary = self.path / ".status.json.new"
         with temporary.open("w", encoding="utf-8") as file:
-            json.dump(document, file)
+            file.write(plain_json.text(document))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.status)
@@ -149,23 +171,21 @@ class RunFolder:
         """The state of the run, or None before its server wrote one.
 
         Raises:
-            StateError: ``status.json`` is not what :meth:`write_status` writes.
+            StateError: ``status.json`` cannot be read or is not what :meth:`write_status` writes.
         """
         try:
-            text = self.status.read_text(encoding="utf-8")
+            content = self.status.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StateError(
+                f"{self.status}: expected a file that can be read, got: {error.strerror}; "
+                "move it away if the run is over"
+            ) from error
         try:
-            data = json.loads(text)
-            failure = data.get("error")
-            status = RunStatus(
-                state=data["state"],
-                rounds_done=int(data["rounds_done"]),
-                rounds=int(data["rounds"]),
-                error=None if failure is None else RunFailure(**failure),
-                summary=data.get("summary"),
-            )
+            status = _status_of(plain_json.parse(content.decode("utf-8")))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            text = content.decode("utf-8", errors="replace")
             raise StateError(
                 f"{self.status}: expected a run's state, got {text!r:.100}; "
                 "delete the file if the run is over"
@@ -179,9 +199,35 @@ class RunFolder:
 
 
 def home() -> Path:
-    """Where runs and private Flower homes live: ``$FEDFREEZE_HOME``, else ``~/.fedfreeze``."""
-    chosen = os.environ.get("FEDFREEZE_HOME", "")
-    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".fedfreeze"
+    """Where runs and private Flower homes live: ``$FEDFREEZE_HOME``, else ``~/.fedfreeze``.
+
+    Raises:
+        ConfigError: it begins with the home of a user who has none.
+    """
+    chosen = os.environ.get("FEDFREEZE_HOME") or "~/.fedfreeze"
+    try:
+        return Path(chosen).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"expected a folder for runs, got {chosen}, and there is no such home; "
+            "set FEDFREEZE_HOME to a folder that can be written"
+        ) from error
+
+
+@contextlib.contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Turn whatever keeps the block from writing into a ConfigError.
+
+    Args:
+        place: what to name where the system does not say which file it was.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename or place}: expected to write there, got: {error.strerror or error}; "
+            "make room or change its permissions, or set FEDFREEZE_HOME to another folder"
+        ) from error
 
 
 def runs_home() -> Path:
@@ -203,10 +249,15 @@ def new_run_folder(
         now: local time for the name (default: the clock).
 
     Raises:
-        ConfigError: ``name`` is taken or is not a plain folder name.
+        ConfigError: ``name`` is taken or is not a plain folder name, or nothing can be written.
     """
     parent = runs_home() if root is None else root
-    parent.mkdir(parents=True, exist_ok=True)
+    with writing(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        return _create(parent, stem, name, now)
+
+
+def _create(parent: Path, stem: str, name: str | None, now: datetime | None) -> RunFolder:
     if name is not None:
         if not _NAME.fullmatch(name):
             raise ConfigError(
@@ -242,10 +293,12 @@ def find_run(name: str, root: Path | None = None) -> RunFolder:
         ConfigError: there is no such run; the message names the latest ones.
     """
     parent = runs_home() if root is None else root
-    if _NAME.fullmatch(name) and (parent / name).is_dir():
+    if _NAME.fullmatch(name) and os.path.isdir(parent / name):  # noqa: PTH112  # never raises
         return RunFolder(parent / name)
-    if (elsewhere := RunFolder(Path(name).expanduser().absolute())).holds_a_run:
-        return elsewhere
+    with contextlib.suppress(RuntimeError):  # "~nobody" is no path
+        elsewhere = RunFolder(Path(name).expanduser().absolute())
+        if elsewhere.holds_a_run:
+            return elsewhere
     latest = ", ".join(run.name for run in all_runs(parent)[:3]) or "none"
     raise ConfigError(f'there is no run "{name}" in {parent}; the latest runs there: {latest}')
 
@@ -253,10 +306,41 @@ def find_run(name: str, root: Path | None = None) -> RunFolder:
 def all_runs(root: Path | None = None) -> list[RunFolder]:
     """Every run, the latest first."""
     parent = runs_home() if root is None else root
-    if not parent.is_dir():
+    found = []
+    try:
+        for path in parent.iterdir():
+            with contextlib.suppress(OSError):  # deleted since it was listed
+                if path.is_dir():
+                    found.append((path.stat().st_mtime, path.name))
+    except FileNotFoundError:
         return []
-    folders = [path for path in parent.iterdir() if path.is_dir()]
-    return [
-        RunFolder(path)
-        for path in sorted(folders, key=lambda p: (p.stat().st_mtime, p.name), reverse=True)
-    ]
+    except OSError as error:
+        raise ConfigError(
+            f"{parent}: expected a folder of runs, got: {error.strerror}; "
+            "set FEDFREEZE_HOME to a folder that can be read and written"
+        ) from error
+    return [RunFolder(parent / name) for _, name in sorted(found, reverse=True)]
+
+
+def _status_of(data: Any) -> RunStatus:
+    """The state that a JSON document describes. Raises what wrong documents lead to."""
+    failure, summary = data.get("error"), data.get("summary")
+    if failure is not None:
+        failure = RunFailure(
+            str(failure["type"]), str(failure["message"]), _whole(failure["exit_code"])
+        )
+    if not isinstance(summary, dict | None):
+        raise TypeError(summary)
+    return RunStatus(
+        state=data["state"],
+        rounds_done=_whole(data["rounds_done"]),
+        rounds=_whole(data["rounds"]),
+        error=failure,
+        summary=summary,
+    )
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(value)
+    return value

@@ -6,7 +6,6 @@ Both are cut back to the checkpoint when a run is resumed, so that a round stand
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator
 from logging import WARNING
@@ -15,6 +14,7 @@ from typing import Any
 
 from flwr.common.logger import log
 
+from fedfreeze import plain_json
 from fedfreeze.layout import Layout
 from strategies.orders import Asked
 from strategies.replies import Answer
@@ -30,7 +30,7 @@ class Lines:
     def append(self, *records: dict[str, Any]) -> None:
         """Add one line for each record."""
         with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{line_of(record)}\n" for record in records)
+            file.writelines(f"{plain_json.text(record)}\n" for record in records)
             file.flush()
             os.fsync(file.fileno())
 
@@ -54,29 +54,10 @@ class Lines:
             log(WARNING, "%s lacks the records of round(s) %s", self._path, missing)
         temporary = self._path.with_suffix(".new")
         with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(record)}\n" for record in kept)
+            file.writelines(f"{plain_json.text(record)}\n" for record in kept)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)
-
-
-def line_of(record: dict[str, Any]) -> str:
-    """One line of JSON; what is not a finite number is unknown, and so absent.
-
-    >>> line_of({"loss": float("nan"), "parts": {"a": 1.5, "b": float("inf")}})
-    '{"parts": {"a": 1.5}}'
-    """
-    return json.dumps(_known(record), allow_nan=False)
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _known(part)
-            for key, part in value.items()
-            if not isinstance(part, float) or math.isfinite(part)
-        }
-    return [_known(part) for part in value] if isinstance(value, list) else value
 
 
 def decisions(result: RoundResult, layout: Layout) -> list[dict[str, Any]]:

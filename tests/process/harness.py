@@ -19,9 +19,9 @@ class Command:
         self.home = home
         self._env = {**os.environ, "FEDFREEZE_HOME": str(home), "PYTHONPATH": str(ROOT)}
 
-    def start(self, *arguments):
+    def start(self, *arguments, prefix=()):
         return subprocess.Popen(
-            [sys.executable, "-m", "cli", *arguments],
+            [*prefix, sys.executable, "-m", "cli", *arguments],
             cwd=self.home.parent,
             env=self._env,
             stdout=subprocess.PIPE,

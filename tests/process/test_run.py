@@ -82,3 +82,40 @@ def test_a_killed_client_process_ends_the_run_with_a_clear_message(command):
     log = command.home / "runs" / "mine" / "flower.log"
     assert last == f"The run failed. Its log: {log}"
     assert left_of(record["marker"], record["workspace"]) == []
+
+
+def test_a_killed_server_app_ends_the_run_long_before_flowers_heartbeat_fails(command):
+    with command.start("run", "--name", "mine", "--rounds", "30", "--json", *SMALL) as process:
+        for line in process.stderr:
+            if line.startswith("round  1/30"):
+                break
+        record = command.record("mine")
+        running = left_of(record["marker"], record["workspace"])
+        (server_app,) = [pid for pid, words in running if "flwr-simulation" in words]
+        os.kill(server_app, signal.SIGKILL)
+        out, err = process.communicate(timeout=40)  # Flower itself takes almost a minute
+    assert process.returncode == 7
+    outcome = json.loads(out)
+    assert outcome["state"] == "failed"
+    assert outcome["error"]["message"].startswith(
+        "the process of the server app (flwr-simulation) ended without a word: "
+    )
+    assert outcome["error"]["message"] in err
+    assert left_of(record["marker"], record["workspace"]) == []
+
+
+def test_a_run_under_nohup_outlives_its_terminal_and_a_stopped_one_prints_its_object(command):
+    with command.start(
+        "run", "--name", "mine", "--rounds", "30", "--json", *SMALL, prefix=["nohup"]
+    ) as process:
+        for line in process.stderr:
+            if line.startswith("round  1/30"):
+                process.send_signal(signal.SIGHUP)
+            if line.startswith("round  2/30"):
+                break
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    outcome = json.loads(out)
+    assert (outcome["success"], outcome["state"]) == (False, "stopped")
+    assert outcome["rounds"] >= 2

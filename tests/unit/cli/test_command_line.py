@@ -5,7 +5,7 @@ import sys
 import pytest
 import typer
 
-from cli.main import COMMANDS, exit_code
+from cli.command_line import COMMANDS, exit_code
 from fedfreeze.errors import ConfigError, FleetError
 
 
@@ -79,7 +79,7 @@ def test_the_help_lists_every_command(capsys):
 def test_check_init_and_policies_start_without_torch_and_flower():
     program = (
         "import sys\n"
-        "from cli.main import exit_code\n"
+        "from cli.command_line import exit_code\n"
         "assert exit_code(['check', 'fedfreeze', '--json']) == 0\n"
         "assert exit_code(['policies', '--json']) == 0\n"
         "import cli.init\n"

@@ -35,9 +35,9 @@ def add_round(folder, number):
         file.write(json.dumps({"round": number, "rounds": 3}) + "\n")
 
 
-def watch(folder, flower, clock, *, problem=lambda: None, log=None):
+def watch(folder, flower, clock, *, problem=lambda: None, gone=lambda: False, log=None):
     said = []
-    run = Submitted("1", folder, log or FakeLog(), problem)
+    run = Submitted("1", folder, log or FakeLog(), problem, gone)
     return follow(run, flower, said.append, clock), [line for line in said if "round " in line]
 
 
@@ -148,3 +148,47 @@ def test_flower_is_asked_rarely_while_all_is_quiet(folder):
     flower = FakeFlower(*[RUNNING] * 9, COMPLETED)
     assert watch(folder, flower, clock)[0] is None
     assert flower.asked == 10
+
+
+GONE = (
+    "the process of the server app (flwr-simulation) ended without a word: "
+    "it was killed, by a person or for want of memory"
+)
+
+
+@pytest.mark.parametrize("status", [None, RunStatus("running", 1, 3)])
+def test_a_killed_server_app_is_noticed_long_before_flower_notices(folder, status):
+    if status is not None:
+        folder.write_status(status)
+    folder.flower_log.write_text("Killed in action\n")
+    clock = FakeClock()
+    flower = FakeFlower(RUNNING)
+    failure, _ = watch(folder, flower, clock, gone=lambda: clock.now() > 3)
+    assert failure == RunFailure("RunError", f"{GONE}\nKilled in action", 7)
+    assert clock.now() < 6
+    assert flower.asked == 1
+
+
+def test_a_server_app_that_ends_by_itself_is_not_called_killed(folder):
+    # Its process goes a moment before its last word is seen.
+    folder.write_status(RunStatus("running", 2, 3))
+    clock = Script(at_4=lambda: folder.write_status(RunStatus("finished", 3, 3)))
+    flower = FakeFlower(RUNNING, RUNNING, RUNNING, COMPLETED)
+    failure, _ = watch(folder, flower, clock, gone=lambda: clock.now() >= 3.5)
+    assert failure is None
+
+
+def test_what_flower_knows_of_a_server_app_that_is_gone_wins(folder):
+    clock = FakeClock()
+    failure, _ = watch(folder, FakeFlower(FAILED), clock, gone=lambda: True)
+    assert failure == RunFailure("RunError", FAILED.details, 7)
+
+
+def test_a_traceback_that_flower_repeats_is_said_once(folder):
+    folder.flower_log.write_text("Traceback:\n  File x\nValueError: boom\n")
+    log = FakeLog()
+    log.ended = True
+    details = "Simulation failed with exception: Traceback:\n  File x\nValueError: boom"
+    flower = FakeFlower(FlowerState("finished:failed", details))
+    failure, _ = watch(folder, flower, FakeClock(), log=log)
+    assert failure == RunFailure("RunError", f"{details}\nTraceback:", 7)

@@ -1,4 +1,4 @@
-from cli.main import exit_code
+from cli.command_line import exit_code
 from strategies.schema import Strategy, load
 
 

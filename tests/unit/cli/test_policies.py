@@ -1,6 +1,6 @@
 import json
 
-from cli.main import exit_code
+from cli.command_line import exit_code
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
 

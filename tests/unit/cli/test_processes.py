@@ -116,7 +116,9 @@ def test_a_process_that_ended_is_not_alive_even_before_it_is_reaped(marker):
 
 def test_a_child_is_seen_by_a_word_of_its_command_line_while_it_lives(marker):
     with started(marker, PARENT, SLEEPER, "beside") as process:
-        assert processes.has_live_child(process.pid, "import time")
-        assert not processes.has_live_child(process.pid, "flower-superexec")
+        child = processes.live_child(process.pid, "import time")
+        assert child.ppid() == process.pid
+        assert processes.live_child(process.pid, "flower-superexec") is None
         processes.end(marker, grace_s=5)
-        assert not processes.has_live_child(process.pid, "import time")
+        assert processes.live_child(process.pid, "import time") is None
+        assert processes.has_ended(child)

@@ -1,17 +1,7 @@
-import json
-
 import pytest
 
-from cli.progress import (
-    RunFigures,
-    figures,
-    last_words,
-    read_rounds,
-    round_line,
-    summary_lines,
-    without_colours,
-)
-from fedfreeze.errors import StateError
+from cli.progress import last_lines, last_words, round_line, summary_lines, without_colours
+from cli.rounds import RunFigures, figures
 
 FULL = {
     "round": 7,
@@ -57,47 +47,47 @@ def test_a_small_ratio_keeps_one_digit():
     assert "(1.5x less than dense)" in round_line({**FULL, "dense_upload_bytes": 87_000})
 
 
-def test_the_accuracy_of_a_run_is_the_mean_of_its_last_three_rounds():
-    records = [{"test_accuracy": value} for value in (0.0, 0.25, 0.5, 0.75)]
-    assert figures(records).accuracy == 0.5
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (4_118_000, "as much as dense"),
+        (7_824_200, "1.9x more than dense"),
+        (61_770_000, "15x more"),
+    ],
+)
+def test_more_than_dense_is_called_more(sent, said):
+    assert f"({said}" in round_line({**FULL, "upload_bytes": sent})
+    run = RunFigures(1, None, None, sent, 4_118_000, None, None)
+    assert f"({said}" in summary_lines(run, 1.0, {})[0]
 
 
-def test_bytes_and_seconds_of_a_run_are_sums_and_the_virtual_clock_is_read_at_its_end():
-    records = [
-        {"upload_bytes": 10, "dense_upload_bytes": 1000, "wall_s": 0.5, "simulated_total_s": 3.0},
-        {"upload_bytes": 30, "dense_upload_bytes": 1000, "wall_s": 1.5, "simulated_total_s": 5.0},
+def test_a_void_round_says_so_and_how_many_answered():
+    void = {**FULL, "void": True, "clients_asked": 3, "clients_used": 0, "clients_failed": 2}
+    del void["frozen_share"]
+    assert round_line(void) == (
+        "round  7/30  void: 1 of 3 answered  accuracy 0.712  loss 0.81  clients 0 used 2 failed  "
+        "up 58 kB (71x less than dense)  simulated 12.3 s"
+    )
+    late = {**void, "clients_failed": 0, "clients_late": 2}
+    assert "void: 1 of 3 answered in time  " in round_line(late)
+    assert "void" not in round_line({**void, "void": False})
+
+
+def test_a_void_round_of_unknown_size_is_still_called_void():
+    assert round_line({"round": 1, "rounds": 2, "void": True}) == "round 1/2  void"
+
+
+def test_a_score_goes_by_the_name_of_its_metric():
+    record = {"round": 1, "rounds": 2, "test_loss": 0.25, "test_r2": 0.9, "validation_r2": 0.8}
+    assert round_line(record) == "round 1/2  r2 0.900  loss 0.25"
+    assert summary_lines(figures([record]), 3.0, {}) == [
+        "r2         0.900  (mean of the last three rounds)",
+        "time       3 s here",
     ]
-    run = figures(records)
-    assert run == RunFigures(2, None, 40, 2000, 2.0, 5.0)
-    assert run.upload_ratio == 50
-
-
-def test_a_run_without_rounds_knows_nothing():
-    run = figures([])
-    assert run == RunFigures(0, None, None, None, None, None)
-    assert run.upload_ratio is None
-
-
-def test_a_line_that_is_still_being_written_is_not_read_yet(tmp_path):
-    path = tmp_path / "rounds.jsonl"
-    assert read_rounds(path) == []
-    path.write_text('{"round": 1}\n{"round": 2}')
-    assert read_rounds(path) == [{"round": 1}]
-    path.write_text('{"round": 1}\n{"round": 2}\n')
-    assert read_rounds(path) == [{"round": 1}, {"round": 2}]
-
-
-@pytest.mark.parametrize("line", ["{", "3", "null", ""])
-def test_a_complete_line_that_is_no_object_is_refused_with_its_number(tmp_path, line):
-    path = tmp_path / "rounds.jsonl"
-    path.write_text(f"{json.dumps(FULL)}\n{line}\n")
-    with pytest.raises(StateError) as caught:
-        read_rounds(path)
-    assert str(caught.value) == f"{path}:2: expected a JSON object, got {line!r}"
 
 
 def test_the_summary_says_the_figures_and_where_things_are(tmp_path):
-    run = RunFigures(30, 0.8421, 1_800_000, 188_000_000, 40.0, 372.0)
+    run = RunFigures(30, "accuracy", 0.8421, 1_800_000, 188_000_000, 40.0, 372.0)
     assert summary_lines(run, 61.4, {"run": tmp_path, "decisions": tmp_path / "d"}) == [
         "accuracy   0.842  (mean of the last three rounds)",
         "uplink     1.8 MB  (104x less than dense FedAvg)",
@@ -134,3 +124,16 @@ def test_the_last_words_of_a_log_are_the_failure_and_not_flowers_farewell():
         "ValueError: no such layer",
     ]
     assert last_words(log, lines=1) == ["ValueError: no such layer"]
+
+
+def test_the_end_of_a_long_text_begins_with_a_whole_line():
+    log = "".join(f"\x1b[91mline {number} of the log\n" for number in range(100))
+    for characters in range(20, 400):
+        kept = last_lines(log, characters).splitlines()
+        assert kept == [f"line {number} of the log" for number in range(100 - len(kept), 100)]
+        assert len("\n".join(kept)) <= characters
+
+
+def test_one_line_that_is_too_long_shows_its_end_and_that_it_was_cut():
+    assert last_lines("short\n" + "x" * 50 + "end", 10) == "... xxxxxxxend"
+    assert last_lines("", 10) == ""

@@ -1,18 +1,20 @@
 import json
 import os
+import signal
 import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from cli import request, workspace
+from cli.command_line import exit_code
 from cli.flower import answer_of
-from cli.main import exit_code
 from cli.request import read_fleet
-from cli.run import outcome, refuse_other_options, resumable
+from cli.run import attend, outcome, refuse_other_options, resumable
 from cli.simulation import federation
 from fedfreeze import run_folder
-from fedfreeze.errors import ConfigError, RunError, StateError
+from fedfreeze.errors import ConfigError, FedFreezeError, RunError, StateError
 from fedfreeze.run_folder import RunFailure, RunStatus, new_run_folder
 from server_app.run_config import read
 
@@ -171,6 +173,7 @@ def test_an_outcome_names_no_figure_that_is_not_known(folder):
     failure = RunFailure("FleetError", "1 of 2", 6)
     assert outcome(folder, failure, 1.23456) == {
         "success": False,
+        "state": "failed",
         "name": "mine",
         "rounds": 0,
         "elapsed_s": 1.235,
@@ -212,3 +215,154 @@ def test_an_answer_that_is_no_success_is_an_error_whatever_the_exit_code(
     with pytest.raises(RunError) as caught:
         answer_of("flwr run", printed, complained)
     assert str(caught.value) == message
+
+
+def test_an_answer_that_is_no_json_is_quoted_from_the_start_of_a_line():
+    traceback = "".join(f"  File number {number} of a traceback\n" for number in range(99))
+    with pytest.raises(RunError) as caught:
+        answer_of("flwr run", "", traceback + "ValueError: no\n")
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith("expected JSON from `flwr run`, got:   File number ")
+    assert rest[-1] == "ValueError: no"
+
+
+def ended(work, folder, capsys, *, as_json):
+    """The exit code of some work, the lines that were said, and what was printed."""
+    said = []
+    try:
+        attend(work, folder, said.append, as_json=as_json)
+        code = 0
+    except typer.Exit as end:
+        code = end.exit_code
+    except FedFreezeError as error:
+        code = error.exit_code
+    return code, said, capsys.readouterr()
+
+
+@pytest.fixture
+def heeded():
+    """Signals that are heeded even where the tests run with some of them ignored."""
+
+    def escaped(number, frame):
+        raise AssertionError(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, escaped) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def stop(number):
+    def work():
+        os.kill(os.getpid(), number)
+
+    return work
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_run_says_how_to_go_on_and_still_prints_its_object(
+    folder, capsys, heeded, number
+):
+    folder.rounds.write_text('{"round": 1, "test_accuracy": 0.5}\n')
+    folder.write_status(RunStatus("running", 1, 3))
+    code, said, printed = ended(stop(number), folder, capsys, as_json=True)
+    assert code == 130
+    assert said == ["stopped after 1 rounds; go on with: fedfreeze run --resume mine"]
+    got = json.loads(printed.out)
+    assert (got["success"], got["state"], got["rounds"], got["final_accuracy"]) == (
+        False,
+        "stopped",
+        1,
+        0.5,
+    )
+    assert "error" not in got
+
+
+def test_a_run_that_was_stopped_when_all_was_done_is_finished(folder, capsys, heeded):
+    folder.write_status(RunStatus("finished", 3, 3))
+    code, said, printed = ended(stop(signal.SIGTERM), folder, capsys, as_json=True)
+    assert code == 130
+    assert said == [f"stopped, but the run is finished: {folder.path}"]
+    got = json.loads(printed.out)
+    assert (got["success"], got["state"]) == (True, "finished")
+
+
+def test_a_stopped_run_whose_files_are_torn_still_says_that_it_stopped(folder, capsys, heeded):
+    folder.status.write_text("{")
+    folder.rounds.mkdir()
+    code, said, printed = ended(stop(signal.SIGTERM), folder, capsys, as_json=True)
+    assert (code, json.loads(printed.out)["state"]) == (130, "stopped")
+    assert said == ["stopped after ? rounds; go on with: fedfreeze run --resume mine"]
+
+
+def test_a_run_that_cannot_be_started_prints_its_object_too(folder, capsys):
+    def work():
+        raise RunError("no SuperLink")
+
+    code, _, printed = ended(work, folder, capsys, as_json=True)
+    assert code == 7
+    assert json.loads(printed.out)["error"] == {
+        "type": "RunError",
+        "message": "no SuperLink",
+        "exit_code": 7,
+    }
+
+
+def test_a_failed_run_prints_its_message_and_its_log(folder, capsys):
+    failure = RunFailure("FleetError", "1 of 2", 6)
+    code, said, printed = ended(lambda: failure, folder, capsys, as_json=False)
+    assert (code, said) == (6, [])
+    assert printed.err == f"1 of 2\nThe run failed. Its log: {folder.flower_log}\n"
+
+
+def test_the_object_of_a_run_is_json_even_where_its_figures_are_not_finite(folder, capsys):
+    folder.rounds.write_text('{"round": 1, "test_accuracy": NaN, "upload_bytes": 1e999}\n')
+    folder.write_status(RunStatus("finished", 1, 1))
+    code, _, printed = ended(lambda: None, folder, capsys, as_json=True)
+    assert code == 0
+    got = json.loads(printed.out, parse_constant=pytest.fail)
+    assert set(got) == {"success", "state", "name", "rounds", "elapsed_s", "files"}
+
+
+@pytest.mark.parametrize(("metric", "name"), [("accuracy", "final_accuracy"), ("r2", "final_r2")])
+def test_a_final_score_goes_by_the_name_of_its_metric(folder, metric, name):
+    folder.rounds.write_text(json.dumps({"round": 1, f"test_{metric}": 0.5}) + "\n")
+    assert outcome(folder, None, 1.0)[name] == 0.5
+
+
+@pytest.mark.parametrize("place", ["/dev/null/x", "/proc/nope"])
+def test_a_home_that_cannot_be_used_is_a_mistake_and_no_traceback(monkeypatch, capsys, place):
+    monkeypatch.setenv("FEDFREEZE_HOME", place)
+    assert exit_code(["run"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith(f"{place}")
+    assert ": expected to write there, got: " in err
+    assert err.endswith(
+        "; make room or change its permissions, or set FEDFREEZE_HOME to another folder\n"
+    )
+
+
+def test_a_resumed_run_whose_files_cannot_be_replaced_is_refused(folder, capsys):
+    request.new("fedfreeze", None, []).save(folder)
+    folder.config.mkdir()
+    assert exit_code(["run", "--resume", "mine"]) == 3
+    assert f"{folder.config}: expected to write there, got: " in capsys.readouterr().err
+
+
+def test_a_request_that_is_no_file_is_refused(folder):
+    folder.request.mkdir()
+    with pytest.raises(StateError) as caught:
+        request.saved(folder)
+    assert str(caught.value) == (
+        f"{folder.request}: expected a file that can be read, got: {os.strerror(21)}; "
+        "start a new run"
+    )
+
+
+def test_a_stored_strategy_that_was_edited_may_begin_with_a_byte_order_mark(folder):
+    asked = request.new("fedfreeze", None, [])
+    asked.save(folder)
+    for path in (folder.strategy, folder.fleet):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert request.saved(folder) == asked

@@ -1,10 +1,13 @@
 import http.server
 import socket
+import subprocess
+import sys
 import threading
 
+import psutil
 import pytest
 
-from cli.superlink import environment, free_port, is_healthy, program
+from cli.superlink import SuperLink, environment, free_port, is_healthy, program
 from cli.workspace import Record, Workspace
 from fedfreeze.errors import RunError
 
@@ -88,3 +91,63 @@ def test_a_port_that_speaks_something_else_is_not_healthy():
         thread.start()
         assert not is_healthy(server.getsockname()[1])
         thread.join()
+
+
+# Stands for the SuperLink, its SuperExec and that one's server app, by the names it is given.
+CHAIN = """\
+import subprocess, sys, time
+program, *names = sys.argv[1:]
+if len(names) > 1:
+    subprocess.Popen([sys.executable, "-c", program, program, *names[1:]])
+else:
+    print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def chain(workspace):
+    names = ("flower-superlink", "flower-superexec", "flwr-simulation")
+    with subprocess.Popen(
+        [sys.executable, "-c", CHAIN, CHAIN, *names], stdout=subprocess.PIPE
+    ) as process:
+        below = []
+        try:
+            assert process.stdout.readline() == b"up\n"
+            below = psutil.Process(process.pid).children(recursive=True)
+            yield SuperLink(process, {}, workspace), below
+        finally:
+            for member in (*below, process):
+                member.kill()
+
+
+def test_a_server_app_is_gone_once_it_was_there_and_has_ended(chain):
+    superlink, (executor, server_app) = chain
+    assert superlink.problem() is None
+    assert not superlink.server_app_is_gone()
+    assert not superlink.server_app_is_gone()
+    server_app.kill()
+    while server_app.status() != psutil.STATUS_ZOMBIE:
+        pass
+    assert superlink.server_app_is_gone()
+    assert superlink.problem() is None
+    assert executor.is_running()
+
+
+def test_a_server_app_that_never_was_is_not_gone(chain):
+    superlink, (_, server_app) = chain
+    server_app.kill()
+    while server_app.status() != psutil.STATUS_ZOMBIE:
+        pass
+    assert superlink.problem() is None
+    assert not superlink.server_app_is_gone()
+    assert not superlink.server_app_is_gone()
+
+
+def test_a_dead_superexec_is_a_problem_as_runs_would_stay_pending(chain):
+    superlink, (executor, _) = chain
+    assert superlink.problem() is None
+    executor.kill()
+    while executor.status() != psutil.STATUS_ZOMBIE:
+        pass
+    assert superlink.problem() == "Flower's SuperExec, which starts the server app, has died"

@@ -1,3 +1,5 @@
+import json
+import os
 from datetime import datetime
 
 import pytest
@@ -146,3 +148,103 @@ def test_where_nothing_ran_the_list_is_empty(tmp_path):
 def test_the_environment_moves_the_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDFREEZE_HOME", str(tmp_path))
     assert runs_home() == tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"state": "running", "rounds_done": 1, "rounds": "3"}',
+        '{"state": "running", "rounds_done": true, "rounds": 3}',
+        '{"state": "running", "rounds_done": 1e999, "rounds": 3}',
+        '{"state": "failed", "rounds_done": 1, "rounds": 3, "error": "no"}',
+        '{"state": "finished", "rounds_done": 1, "rounds": 3, "summary": [1]}',
+        "[" * 5000,
+    ],
+)
+def test_a_status_of_other_types_is_refused(tmp_path, text):
+    (tmp_path / "status.json").write_text(text)
+    with pytest.raises(StateError) as caught:
+        RunFolder(tmp_path).read_status()
+    assert str(caught.value) == (
+        f"{tmp_path}/status.json: expected a run's state, got {text!r:.100}; "
+        "delete the file if the run is over"
+    )
+
+
+def test_a_status_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "status.json").write_bytes(b"\xff")
+    with pytest.raises(StateError) as caught:
+        RunFolder(tmp_path).read_status()
+    assert str(caught.value) == (
+        f"{tmp_path}/status.json: expected a run's state, got '\ufffd'; "
+        "delete the file if the run is over"
+    )
+
+
+def test_a_status_that_is_a_folder_is_refused(tmp_path):
+    (tmp_path / "status.json").mkdir()
+    with pytest.raises(StateError) as caught:
+        RunFolder(tmp_path).read_status()
+    assert str(caught.value) == (
+        f"{tmp_path}/status.json: expected a file that can be read, got: {os.strerror(21)}; "
+        "move it away if the run is over"
+    )
+
+
+def test_a_figure_that_is_not_finite_is_absent_from_a_status(tmp_path):
+    summary = {"loss": float("nan"), "upload_bytes": 7}
+    RunFolder(tmp_path).write_status(RunStatus("finished", 1, 1, summary=summary))
+    text = (tmp_path / "status.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["summary"] == {"upload_bytes": 7}
+
+
+@pytest.mark.parametrize("place", ["/dev/null/x", "/proc/nope"])
+def test_a_place_that_cannot_be_written_is_refused_with_what_to_do(place, monkeypatch):
+    monkeypatch.setenv("FEDFREEZE_HOME", place)
+    with pytest.raises(ConfigError) as caught:
+        new_run_folder("x")
+    why = os.strerror(20 if place.startswith("/dev") else 2)
+    named = str(caught.value).partition(":")[0]
+    assert named in {place, f"{place}/runs"}
+    assert str(caught.value) == (
+        f"{named}: expected to write there, got: {why}; make room or change its permissions, "
+        "or set FEDFREEZE_HOME to another folder"
+    )
+
+
+def test_a_home_of_a_user_who_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setenv("FEDFREEZE_HOME", "~no-such-user/runs")
+    with pytest.raises(ConfigError) as caught:
+        runs_home()
+    assert str(caught.value) == (
+        "expected a folder for runs, got ~no-such-user/runs, and there is no such home; "
+        "set FEDFREEZE_HOME to a folder that can be written"
+    )
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "x/" * 3000, "~no-such-user/run", "a\0b"])
+def test_a_name_that_no_file_can_have_is_answered_like_any_other(tmp_path, name):
+    with pytest.raises(ConfigError) as caught:
+        find_run(name, tmp_path)
+    assert str(caught.value) == (
+        f'there is no run "{name}" in {tmp_path}; the latest runs there: none'
+    )
+
+
+def test_runs_are_listed_latest_first_and_what_is_no_folder_is_passed_over(tmp_path):
+    for moment, name in enumerate(("b", "a", "c")):
+        new_run_folder("x", name=name, root=tmp_path)
+        os.utime(tmp_path / name, (moment, moment))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert [run.name for run in all_runs(tmp_path)] == ["c", "a", "b"]
+
+
+def test_a_run_was_written_when_its_latest_file_was(tmp_path):
+    (tmp_path / "old").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    os.utime(tmp_path / "link", (900, 900), follow_symlinks=False)
+    os.utime(tmp_path / "old", (100, 100))
+    os.utime(tmp_path, (500, 500))
+    assert RunFolder(tmp_path).written_at_s() == 900
+    assert not RunFolder(tmp_path).is_empty
