@@ -95,6 +95,7 @@ def new(
     """
     every = [*overrides]
     if fleet is not None:
+        read_fleet(fleet)  # its own error names what was typed
         every.append(f"fleet={plain_json.text(fleet)}")
     if seed is not None:
         every.append(f"seed={seed}")

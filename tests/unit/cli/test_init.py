@@ -27,3 +27,17 @@ def test_a_file_in_no_folder_is_refused(tmp_path, capsys):
     path = tmp_path / "none" / "mine.toml"
     assert exit_code(["init", str(path)]) == 3
     assert capsys.readouterr().err == f"{path}: cannot be written: No such file or directory\n"
+
+
+def test_a_preset_to_edit_is_the_preset_under_the_new_name(tmp_path):
+    path = tmp_path / "mine.toml"
+    assert exit_code(["init", str(path), "--preset", "full"]) == 0
+    assert load(str(path)) == load("full")
+    assert path.read_text(encoding="utf-8").startswith(f"# fedfreeze run --strategy {path}\n")
+
+
+def test_a_preset_that_there_is_not_is_refused_with_those_that_there_are(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    assert exit_code(["init", str(path), "--preset", "ful"]) == 3
+    assert capsys.readouterr().err == ('no preset "ful"; the presets are fedavg, fedfreeze, full\n')
+    assert not path.exists()

@@ -57,6 +57,15 @@ def test_the_number_of_clients_is_the_fleets_size_unless_given():
     assert request.new("fedfreeze", "mixed", [], clients=3).clients == 3
 
 
+def test_a_fleet_that_there_is_not_is_refused_in_the_words_that_were_typed():
+    with pytest.raises(ConfigError) as raised:
+        request.new("fedfreeze", "mixd", [])
+    assert str(raised.value) == (
+        'unknown fleet "mixd"; the fleets are high, low, mid, mixed, or give a path that ends in '
+        '.toml; did you mean "mixed"?'
+    )
+
+
 def test_more_boards_than_are_simulated_are_never_waited_for():
     with pytest.raises(ConfigError) as raised:
         request.new("fedfreeze", None, ["clients.min-nodes=20"])
