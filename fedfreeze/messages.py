@@ -27,6 +27,10 @@ QUERY = "query.resources"
 MODEL_FORMAT = "fedfreeze.safetensors.v1"
 PACKET_FORMAT = "fedfreeze.packet.v1"
 
+# Flower's error code for a simulated client whose worker process died; Ray would then fail every
+# later message of the run in no time.
+WORKER_DIED = 0
+
 # Flower's records cannot carry an absent value; these stand for it on the wire only.
 NO_ROUND = -1
 NO_TEXT = "-"

@@ -17,16 +17,13 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedfreeze.errors import RunError
-from fedfreeze.messages import printable
+from fedfreeze.messages import WORKER_DIED, printable
 from fedfreeze.wall_clock import SystemClock, WallClock
 
 POLL_S = 0.1
 
 # Of a client's error, what is worth keeping: its last lines.
 MOST_REASON = 500
-
-# Flower's code for a simulated client whose worker process died.
-WORKER_DIED = 0
 
 
 class Exchange:

@@ -29,7 +29,7 @@ from device_profiles.clock import VirtualClock, round_seconds
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, FleetError, PlanError, RunError
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.messages import NO_TEXT
+from fedfreeze.messages import NO_TEXT, WORKER_DIED
 from fedfreeze.wire_size import wire_bytes
 from strategies import schema
 from strategies.aggregation.step import global_step
@@ -48,10 +48,6 @@ from strategies.selection import choose
 
 # After so many void rounds in a row nothing is going to get better by itself.
 MOST_VOID_ROUNDS = 3
-
-# Flower's code for a simulated client whose worker process died; Ray would then fail every
-# later message of the run in no time.
-_UNKNOWN_ERROR = 0
 
 
 class FedFreeze(Strategy):
@@ -185,7 +181,7 @@ class FedFreeze(Strategy):
         self._given = ArrayRecord(
             {name: Array(array) for name, array in self.published.arrays.items()}
         )
-        return self._given, self._metrics(result)
+        return self._given, result.metrics(self.layout)
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -307,7 +303,7 @@ class FedFreeze(Strategy):
 
     def _note_error(self, result: RoundResult, reply: Message, nodes: Mapping[int, str]) -> None:
         reason = f"code {reply.error.code}: {reply.error.reason}"
-        if reply.error.code == _UNKNOWN_ERROR:
+        if reply.error.code == WORKER_DIED:
             raise RunError(f"a simulation worker died in round {result.number}: {reason}")
         device_id = nodes.get(reply.metadata.src_node_id)
         if device_id is not None:
@@ -399,17 +395,3 @@ class FedFreeze(Strategy):
         log(WARNING, text)
         if self._void_rounds >= MOST_VOID_ROUNDS:
             raise FleetError(f"{self._void_rounds} void rounds in a row; the last one: {text}")
-
-    def _metrics(self, result: RoundResult) -> MetricRecord:
-        metrics = MetricRecord(
-            {
-                "clients-used": len(result.used),
-                "clients-failed": len(result.failed),
-                "upload-bytes": result.upload_bytes,
-            }
-        )
-        if (share := result.frozen_share(self.layout)) is not None:
-            metrics["frozen-share"] = share
-        if (loss := result.train_loss()) is not None:
-            metrics["train-loss"] = loss
-        return metrics

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flwr.app import MetricRecord
+
 from fedfreeze.capacity import Capacity
 from fedfreeze.layout import Layout
 from strategies.orders import Asked
@@ -67,3 +69,18 @@ class RoundResult:
             return None
         summed = sum(self.answers[i].report.train_loss * n for i, n in weights.items())
         return summed / sum(weights.values())
+
+    def metrics(self, layout: Layout) -> MetricRecord:
+        """The round's figures, as Flower's ``start()`` collects them."""
+        metrics = MetricRecord(
+            {
+                "clients-used": len(self.used),
+                "clients-failed": len(self.failed),
+                "upload-bytes": self.upload_bytes,
+            }
+        )
+        if (share := self.frozen_share(layout)) is not None:
+            metrics["frozen-share"] = share
+        if (loss := self.train_loss()) is not None:
+            metrics["train-loss"] = loss
+        return metrics
