@@ -27,7 +27,9 @@ COMMANDS = {
     "init": "cli.init",
     "check": "cli.check",
     "policies": "cli.policies",
+    "data": "cli.data",
     "run": "cli.run",
+    "train-central": "cli.train_central",
     "runs": "cli.runs",
     "clean": "cli.clean",
 }
@@ -43,7 +45,8 @@ class _Subcommands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         with exit_at_once():
-            function = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+            module = importlib.import_module(COMMANDS[cmd_name])
+        function = getattr(module, cmd_name.replace("-", "_"))
         single = typer.Typer(add_completion=False)
         single.command(cmd_name)(function)
         command = typer.main.get_command(single)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -115,7 +116,7 @@ def times(ratio: float) -> str:
     >>> times(58.3), times(1.5), times(0.53), times(1.0)
     ('58x less', '1.5x less', '1.9x more', 'as much')
     """
-    factor = max(ratio, 1 / ratio)
+    factor = max(ratio, 1 / ratio) if ratio > 0 else math.inf
     words = f"{factor:.0f}x" if factor >= 10 else f"{factor:.1f}x"
     return "as much" if words == "1.0x" else f"{words} {'less' if ratio > 1 else 'more'}"
 

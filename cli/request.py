@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cli.own_task import OwnTask, own_task
 from device_profiles.fleet import Fleet, fleet_text, load_fleet
 from fedfreeze import plain_json
 from fedfreeze.errors import ConfigError, StateError
@@ -25,6 +26,8 @@ class Request:
         fleet_text: TOML as it was written.
         overrides: ``key=value``, later ones win.
         clients: how many boards to simulate.
+        task: a task file of the user's own, if the strategy names one.
+        data_dir: absolute folder with data sets; empty if nobody named one.
     """
 
     stem: str
@@ -32,6 +35,8 @@ class Request:
     fleet_text: str
     overrides: tuple[str, ...]
     clients: int
+    task: OwnTask | None = None
+    data_dir: str = ""
 
     @property
     def strategy(self) -> Strategy:
@@ -42,14 +47,19 @@ class Request:
         """The same request for another number of rounds."""
         if rounds is None:
             return self
-        overrides = (*self.overrides, f"rounds={rounds}")
-        return Request(self.stem, self.strategy_text, self.fleet_text, overrides, self.clients)
+        return replace(self, overrides=(*self.overrides, f"rounds={rounds}"))
 
     def save(self, folder: RunFolder) -> None:
         """Write it into the run's folder."""
         folder.strategy.write_text(self.strategy_text, encoding="utf-8")
         folder.fleet.write_text(self.fleet_text, encoding="utf-8")
-        rest = {"stem": self.stem, "set": list(self.overrides), "clients": self.clients}
+        rest = {
+            "stem": self.stem,
+            "set": list(self.overrides),
+            "clients": self.clients,
+            "data_dir": self.data_dir,
+            "task": None if self.task is None else vars(self.task),
+        }
         folder.request.write_text(plain_json.text(rest), encoding="utf-8")
 
     def run_config(
@@ -66,6 +76,7 @@ class Request:
             "set": plain_json.text(list(self.overrides)),
             "min-nodes": self.clients,
             "start-timeout-s": start_timeout_s,
+            "data-dir": self.data_dir,
             "out-dir": str(folder.path.absolute()),
             "resume": resume,
         }
@@ -79,6 +90,7 @@ def new(
     seed: int | None = None,
     rounds: int | None = None,
     clients: int | None = None,
+    data_dir: str | None = None,
 ) -> Request:
     """A request from what stands on the command line.
 
@@ -89,6 +101,7 @@ def new(
         seed: an override of its own name, as is ``rounds``.
         rounds: see ``seed``.
         clients: how many boards to simulate; None for the fleet's size.
+        data_dir: folder with data sets.
 
     Raises:
         ConfigError: something in it is wrong; all mistakes of a file at once.
@@ -102,6 +115,11 @@ def new(
     if rounds is not None:
         every.append(f"rounds={rounds}")
     checked = schema.load(strategy, every)
+    task = own_task(checked.task, strategy)
+    if task is not None:
+        every.append(f"task={plain_json.text(task.name)}")
+    if data_dir is not None and not Path(data_dir).expanduser().is_dir():
+        raise ConfigError(f"--data-dir: expected a folder, {data_dir} is none")
     fleet_text, boards = read_fleet(checked.fleet)
     simulated = boards.size if clients is None else clients
     if checked.clients.min_nodes > simulated:
@@ -117,6 +135,8 @@ def new(
         fleet_text=fleet_text,
         overrides=tuple(every),
         clients=simulated,
+        task=task,
+        data_dir="" if data_dir is None else str(Path(data_dir).expanduser().absolute()),
     )
 
 
@@ -135,6 +155,8 @@ def saved(folder: RunFolder) -> Request:
             fleet_text=folder.fleet.read_text(encoding="utf-8-sig"),
             overrides=tuple(str(override) for override in rest["set"]),
             clients=int(rest["clients"]),
+            task=None if rest["task"] is None else OwnTask(**rest["task"]),
+            data_dir=str(rest["data_dir"]),
         )
     except FileNotFoundError as error:
         raise ConfigError(

@@ -47,6 +47,9 @@ def run(
     clients: Annotated[
         int | None, typer.Option(min=1, help="Boards to simulate (default: the whole fleet).")
     ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option(help="Folder with data sets (else $FEDFREEZE_DATA_DIR).")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Boards simulated at once (default: one a core).")
     ] = None,
@@ -60,11 +63,18 @@ def run(
     """
     if resume is None:
         asked = request.new(
-            strategy, fleet, overrides or [], seed=seed, rounds=rounds, clients=clients
+            strategy,
+            fleet,
+            overrides or [],
+            seed=seed,
+            rounds=rounds,
+            clients=clients,
+            data_dir=data_dir,
         )
         folder = new_run_folder(asked.stem, name=name)
     else:
         given = {"--fleet": fleet, "--set": overrides, "--seed": seed, "--name": name}
+        given["--data-dir"] = data_dir
         folder = find_run(resume)
         refuse_other_options({**given, "--clients": clients}, strategy)
         asked = resumable(folder, rounds)

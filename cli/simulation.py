@@ -114,6 +114,8 @@ def _submit_and_follow(
     with writing(at.path):
         config.write_text(tomli_w.dumps(asked.run_config(folder, resume=resume)), encoding="utf-8")
         app = bundle.stage(at.app)
+        if asked.task is not None:
+            asked.task.stage(app)
         folder.flower_log.touch()
     flower = FlowerCommand(superlink.env, at.cwd)
     say("submitting the app")

@@ -8,6 +8,7 @@ import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from client_app.initial import initial_digests
 from client_app.resources import capacity_now, identify
 from client_app.round import BoardRound, examples_of, strategy_of
 from fedfreeze.code_digest import code_digest
@@ -36,7 +37,7 @@ def resources(message: Message, context: Context) -> Message:
     capacity, profile = capacity_now(
         who, fleet=query.fleet, seed=strategy.seed, round_number=query.round_number
     )
-    examples = examples_of(who, query.strategy)
+    examples = examples_of(who, query.strategy, query.data_dir)
     report = ResourceReport(
         protocol=PROTOCOL,
         code_digest=code_digest(),
@@ -44,6 +45,7 @@ def resources(message: Message, context: Context) -> Message:
         profile=profile,
         capacity=json.dumps(capacity.to_json()),
         examples=len(examples),
+        initial=initial_digests(strategy),
     )
     return Message(RecordDict({"report": report.to_record()}), reply_to=message)
 

@@ -19,6 +19,7 @@ from device_profiles.fleet import fleet_from_text
 from device_profiles.simulated import simulated_capacity
 from fedfreeze.capacity import Capacity, Known, Source
 from fedfreeze.errors import ConfigError
+from fedfreeze.messages import SIMULATED
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def identify(context: Context) -> Identity:
             "(simulated nodes are named by their partition-id)"
         )
     return Identity(
-        device_id=text["device-id"] or f"sim-{index:04d}",
+        device_id=text["device-id"] or f"{SIMULATED}{index:04d}",
         index=0 if index is None else index,
         clients=1 if clients is None else clients,
         simulated=simulated,

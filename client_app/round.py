@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 
+from client_app.initial import own_layers
 from client_app.resources import Identity, capacity_now
 from client_app.settling import Outcome, send, settle
 from client_app.store import BoardState, BoardStore, Pending, folder_name
@@ -33,7 +34,8 @@ from strategies.methods import method_for
 from strategies.orders import ORDER_BYTES, limits
 from strategies.planner import Load, as_advice, fit
 from strategies.schedule import learning_rate
-from tasks.task import Examples, load
+from tasks.dataset import Examples
+from tasks.loading import load
 
 _log = logging.getLogger("fedfreeze")
 
@@ -64,22 +66,18 @@ def strategy_of(text: str) -> schema.Strategy:
 
 
 @lru_cache(maxsize=4)
-def examples_of(who: Identity, strategy: str) -> Examples:
+def examples_of(who: Identity, strategy: str, data_dir: str) -> Examples:
     """The node's own examples; a simulated worker asks for the same ones in every round.
 
     Args:
         who: the node, with its part of the data.
         strategy: JSON of the whole strategy.
+        data_dir: where the server says that simulated nodes find the data; others know better.
     """
     wanted = strategy_of(strategy)
-    return load(wanted.task).client_examples(
-        who.index,
-        who.clients,
-        partition=wanted.data.partition,
-        alpha=wanted.data.alpha,
-        validation_share=wanted.data.validation_share,
-        seed=wanted.seed,
-        data_dir=who.data_dir,
+    told = data_dir if who.simulated and data_dir != NO_TEXT else None
+    return load(wanted.task, wanted.options).client_examples(
+        who.index, who.clients, wanted.split, who.data_dir or told
     )
 
 
@@ -98,10 +96,10 @@ class BoardRound:
         self.order = order
         self.who = who
         self.strategy = strategy_of(order.strategy)
-        self.task = load(self.strategy.task)
+        self.task = load(self.strategy.task, self.strategy.options)
         self.layout = self.task.layout()
         _check(order, who, self.layout)
-        self.examples = examples_of(who, order.strategy)
+        self.examples = examples_of(who, order.strategy, order.data_dir)
         self.capacity, _ = capacity_now(
             who, fleet=order.fleet, seed=self.strategy.seed, round_number=order.round_number
         )
@@ -115,11 +113,15 @@ class BoardRound:
     def play(self, blob: bytes) -> Reply:
         """Settle, plan, train, encode, store; ``blob`` holds the layers that were sent along."""
         state = _load(self.store)
-        if not self._can_assemble(state.model_version):
-            has = "none" if state.model_version is None else f"version {state.model_version}"
+        base = self._base(state)
+        if base is None:
+            held = state.model_version
+            has = "none" if held is None else f"version {held}"
+            if self.order.initial != NO_TEXT:
+                has += ", and not the pretrained layers that were named"
             detail = f"expected version {self.order.base_version}, the board holds {has}"
             return Reply(self._report("needs-model", detail), None)
-        published = _assembled(self.order, blob, state, self.layout)
+        published = _assembled(blob, base, self.layout)
         if self.strategy.compression.downlink == "delta":
             state = replace(state, model_version=self.order.model_version, model=published)
         else:
@@ -145,16 +147,20 @@ class BoardRound:
         )
         return Reply(report, pending.packet)
 
-    def _can_assemble(self, held: int | None) -> bool:
-        """Whether what was sent, on top of what is held, is the published model.
+    def _base(self, state: BoardState) -> Arrays | None:
+        """What the layers that were sent go on top of; None if the board does not have it.
 
         All layers that changed after ``base_version`` came along. A later version will do as well:
         a server that died in mid-round does not know that the board has taken it.
         """
-        base = self.order.base_version
+        base, held = self.order.base_version, state.model_version
         if base == NO_ROUND:
-            return True
-        return held is not None and base <= held <= self.order.model_version
+            return {}
+        if held is not None:
+            return state.model if base <= held <= self.order.model_version else None
+        if self.order.initial == NO_TEXT:
+            return None
+        return own_layers(self.strategy, _named(self.order.initial, self.layout))
 
     def _own_plan(self, suggestion: Plan, model_bytes: int) -> Plan:
         """The suggestion, fitted again to what the board can do now; it may only shrink."""
@@ -266,15 +272,21 @@ def _load(store: BoardStore) -> BoardState:
         return BoardState()
 
 
-def _assembled(order: TrainOrder, blob: bytes, state: BoardState, layout: Layout) -> Arrays:
-    """The published model: what the board held, under the layers that came."""
+def _named(text: str, layout: Layout) -> dict[str, str]:
+    named = from_json("order.initial", text)
+    if not isinstance(named, dict) or not all(isinstance(v, str) for v in named.values()):
+        raise ProtocolError(f"order.initial: expected digests by layer, got {text!r:.80}")
+    return {layer: named[layer] for layer in layout.ordered(named)}
+
+
+def _assembled(blob: bytes, base: Arrays, layout: Layout) -> Arrays:
+    """The published model: what the board had, under the layers that came."""
     try:
         came = load_safetensors(blob) if blob else {}
     except SafetensorError as error:
         raise ProtocolError(
             f"the model that was sent is not a safetensors file: {error}"
         ) from error
-    base = {} if order.base_version == NO_ROUND else dict(state.model)
     arrays = {**base, **came}
     layout.check(arrays, sender="the server")
     return arrays

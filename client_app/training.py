@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from client_app.freezing import Freezer
+from client_app.optimizer import optimizer_of
 from fedfreeze.errors import ConfigError, RunError
 from fedfreeze.layout import Arrays, Layout
 from fedfreeze.plan import Plan
@@ -21,7 +22,11 @@ from fedfreeze.wall_clock import SystemClock, WallClock
 from strategies.aggregation.step import l2_norm
 from strategies.local_step import LocalStep
 from strategies.tables import Local
-from tasks.task import Examples, Task, load_arrays
+from tasks.dataset import Examples
+from tasks.task import Task, load_arrays
+
+# A stream of its own: the order of the examples is the same with and without augmentation.
+_AUGMENTATION = 1
 
 
 @dataclass(frozen=True)
@@ -114,13 +119,13 @@ def train(
     freezer = Freezer(model, layout)
     freezer.train(plan.trained)
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    optimizer = _optimizer(list(parameters.values()), local, learning_rate)
+    optimizer = optimizer_of(parameters.values(), local, learning_rate)
     step.begin(parameters)
     least = 2 if any(isinstance(m, BatchNorm) for m in model.modules()) else 1
     in_epoch = len(batches(torch.arange(len(examples)), plan.batch_size, at_least=least))
     starts = stage_starts(plan, plan.epochs * in_epoch)
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
-    order = np.random.default_rng(seed)
+    order, chance = np.random.default_rng(seed), np.random.default_rng([seed, _AUGMENTATION])
     at, stage, loss_sum = 0, -1, 0.0
     for _ in range(plan.epochs):
         permutation = torch.from_numpy(order.permutation(len(examples))).to(device)
@@ -130,7 +135,8 @@ def train(
                 stage += 1
                 freezer.train(plan.stages[stage].layers)
             optimizer.zero_grad(set_to_none=True)
-            loss = task.loss(model(inputs[chosen]), targets[chosen])
+            batch = task.prepare(task.augmented(inputs[chosen], chance))
+            loss = task.loss(model(batch), targets[chosen])
             if not torch.isfinite(loss):
                 raise RunError(
                     f"local training diverged in step {at + 1}: the loss is {loss.item()}; lower "
@@ -158,19 +164,8 @@ def _delta(
         tensor.name: state[tensor.name].cpu().numpy() - published[tensor.name]
         for layer in layout.ordered(plan.trained)
         for tensor in layout[layer].tensors
-        if tensor.is_float
+        if tensor.travels
     }
-
-
-def _optimizer(
-    parameters: list[nn.Parameter], local: Local, learning_rate: float
-) -> torch.optim.Optimizer:
-    if local.optimizer == "sgd":
-        return torch.optim.SGD(
-            parameters, learning_rate, momentum=local.momentum, weight_decay=local.weight_decay
-        )
-    kind = torch.optim.Adam if local.optimizer == "adam" else torch.optim.AdamW
-    return kind(parameters, learning_rate, weight_decay=local.weight_decay)
 
 
 def movements(delta: Mapping[str, Any], published: Arrays, layout: Layout) -> dict[str, float]:

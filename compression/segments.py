@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Segments:
-    """The float tensors of the covered layers; integer tensors never travel.
+    """The float tensors of the covered layers; integer tensors and constants never travel.
 
     Attributes:
         layers: covered layers in forward order.
@@ -41,7 +41,7 @@ class Segments:
             LayoutError: a name is not a layer of this layout.
         """
         names = layout.ordered(layers)
-        floats = [[t for t in layout[name].tensors if t.is_float] for name in names]
+        floats = [[t for t in layout[name].tensors if t.travels] for name in names]
         parameters = [[t for t in layer if t.kind == "parameter"] for layer in floats]
         sizes = np.array([sum(t.size for t in layer) for layer in parameters], np.int64)
         return cls(

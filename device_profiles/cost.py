@@ -3,10 +3,11 @@
 With layers 1 ... L in forward order, the trained set A and its shallowest layer p = min A, one
 training step computes
 
-    FLOPs(A) = sum_l F_l + sum_{l > p} dX_l + sum_{l in A} dW_l          (an example)
+    FLOPs(A) = sum_l F_l + sum_{l > p} dX_l + dX'_p + sum_{l in A} dW_l  (an example)
     Act(A)   = sum_{l >= p} saved_l                                      (bytes an example)
 
-F, dX and dW being the forward pass, the gradient towards a layer's input and that of its weights.
+F, dX and dW being the forward pass, the gradient towards the inputs of a layer's operations and
+that of its weights; dX' is the part of dX between operations of one layer (0 for a single one).
 Only a frozen prefix shortens the backward pass and spares activations; layers frozen above p save
 their dW and the bytes of their gradient and optimizer state, nothing else.
 """
@@ -40,7 +41,8 @@ def training_flops(layout: Layout, trained: Collection[str], examples: float) ->
     forward = sum(layer.costs.forward_flops for layer in layout)
     input_grads = sum(layer.costs.input_grad_flops for layer in reached[1:])
     weight_grads = sum(layer.costs.weight_grad_flops for layer in reached if layer.name in trained)
-    return examples * (forward + input_grads + weight_grads)
+    inner_grads = sum(layer.costs.inner_grad_flops for layer in reached[:1])
+    return examples * (forward + input_grads + inner_grads + weight_grads)
 
 
 def training_memory_bytes(

@@ -39,32 +39,63 @@ if TYPE_CHECKING:
     from device_profiles.fleet import fleet_text
     from strategies.flower import FedFreeze
     from strategies.schema import load as load_strategy
-    from tasks.task import initial_record
-    from tasks.task import load as load_task
+    from tasks.dataset import Dataset, Examples
+    from tasks.inputs import Images, Tokens, Values
+    from tasks.loading import load as load_task
+    from tasks.metric import (
+        ACCURACY,
+        MACRO_F1,
+        MEAN_ABSOLUTE_ERROR,
+        R2,
+        ROOT_MEAN_SQUARE_ERROR,
+        Metric,
+    )
+    from tasks.task import Task, initial_record
 
 __version__ = "0.1.0"
 
 _ELSEWHERE = {
+    "ACCURACY": ("tasks.metric", "ACCURACY"),
+    "MACRO_F1": ("tasks.metric", "MACRO_F1"),
+    "MEAN_ABSOLUTE_ERROR": ("tasks.metric", "MEAN_ABSOLUTE_ERROR"),
+    "R2": ("tasks.metric", "R2"),
+    "ROOT_MEAN_SQUARE_ERROR": ("tasks.metric", "ROOT_MEAN_SQUARE_ERROR"),
+    "Dataset": ("tasks.dataset", "Dataset"),
+    "Examples": ("tasks.dataset", "Examples"),
     "FedFreeze": ("strategies.flower", "FedFreeze"),
+    "Images": ("tasks.inputs", "Images"),
+    "Metric": ("tasks.metric", "Metric"),
+    "Task": ("tasks.task", "Task"),
+    "Tokens": ("tasks.inputs", "Tokens"),
+    "Values": ("tasks.inputs", "Values"),
     "decode": ("compression", "decode"),
     "encode": ("compression", "encode"),
     "fleet_text": ("device_profiles.fleet", "fleet_text"),
     "initial_record": ("tasks.task", "initial_record"),
     "load_strategy": ("strategies.schema", "load"),
-    "load_task": ("tasks.task", "load"),
+    "load_task": ("tasks.loading", "load"),
 }
 
 __all__ = [
+    "ACCURACY",
+    "MACRO_F1",
+    "MEAN_ABSOLUTE_ERROR",
+    "R2",
+    "ROOT_MEAN_SQUARE_ERROR",
     "Capacity",
     "ConfigError",
+    "Dataset",
+    "Examples",
     "FedFreeze",
     "FedFreezeError",
     "FleetError",
+    "Images",
     "Known",
     "Layer",
     "LayerCosts",
     "Layout",
     "LayoutError",
+    "Metric",
     "PacketError",
     "Plan",
     "PlanCost",
@@ -74,7 +105,10 @@ __all__ = [
     "RunError",
     "Stage",
     "StateError",
+    "Task",
     "TensorSpec",
+    "Tokens",
+    "Values",
     "decode",
     "encode",
     "fleet_text",

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from fedfreeze.errors import LayoutError
 
-Kind = Literal["parameter", "buffer"]
+# A constant is a parameter that the model's author froze: part of the model, never trained.
+Kind = Literal["parameter", "buffer", "constant"]
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -47,6 +48,11 @@ class TensorSpec:
         """Whether the tensor holds floating-point values."""
         return np.issubdtype(np.dtype(self.dtype), np.floating)
 
+    @property
+    def travels(self) -> bool:
+        """Whether an update of its layer holds the tensor; others are the server's alone."""
+        return self.is_float and self.kind != "constant"
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
@@ -60,21 +66,32 @@ class LayerCosts:
         input_grad_flops: of the gradient towards the layer's input.
         weight_grad_flops: of the gradient of the layer's own parameters.
         activation_bytes: kept for the backward pass when it reaches this layer.
+        inner_grad_flops: the part of ``input_grad_flops`` that stays inside the layer, and so is
+            spent even where nothing before the layer trains.
     """
 
     forward_flops: float = 0.0
     input_grad_flops: float = 0.0
     weight_grad_flops: float = 0.0
     activation_bytes: float = 0.0
+    inner_grad_flops: float = 0.0
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A named freezable unit: its parameters and buffers, and what it costs."""
+    """A named freezable unit: its parameters and buffers, and what it costs.
+
+    Attributes:
+        cut_bytes: of an example, of the tensor that the layers behind this one read, if there is
+            exactly one (and it is no function of the input alone); else, and for the last layer,
+            None. Where it is a number, the layers up to here can run by themselves, and their
+            result can be kept.
+    """
 
     name: str
     tensors: tuple[TensorSpec, ...]
     costs: LayerCosts = field(default_factory=LayerCosts)
+    cut_bytes: float | None = None
 
     @property
     def parameters(self) -> tuple[TensorSpec, ...]:
@@ -150,7 +167,7 @@ class Layout:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over the names, shapes, dtypes and kinds of all layers; not over costs."""
+        """16 hex digits over names, shapes, dtypes and kinds of all tensors; no costs, no cuts."""
         canonical = [
             [layer.name, [[t.name, list(t.shape), t.dtype, t.kind] for t in layer.tensors]]
             for layer in self.layers
@@ -213,6 +230,7 @@ class Layout:
                         for t in layer["tensors"]
                     ),
                     costs=LayerCosts(**layer["costs"]),
+                    cut_bytes=layer.get("cut_bytes"),
                 )
                 for layer in data["layers"]
             ),

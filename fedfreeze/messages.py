@@ -31,6 +31,9 @@ PACKET_FORMAT = "fedfreeze.packet.v1"
 # later message of the run in no time.
 WORKER_DIED = 0
 
+# Device ids of simulated clients begin so.
+SIMULATED = "sim-"
+
 # Flower's records cannot carry an absent value; these stand for it on the wire only.
 NO_ROUND = -1
 NO_TEXT = "-"
@@ -77,17 +80,25 @@ class ResourceQuery(_Message):
     Attributes:
         strategy: the resolved strategy as JSON; names the task whose examples are counted.
         fleet: TOML of the simulated fleet; ignored by real boards.
+        data_dir: where simulated clients find their data, or NO_TEXT; real boards ignore it.
     """
 
     protocol: int
     round_number: int
     strategy: str
     fleet: str
+    data_dir: str
 
 
 @dataclass(frozen=True)
 class ResourceReport(_Message):
-    """A node's answer; ``capacity`` is :meth:`fedfreeze.capacity.Capacity.to_json` as text."""
+    """A node's answer.
+
+    Attributes:
+        capacity: :meth:`fedfreeze.capacity.Capacity.to_json` as text.
+        initial: JSON object: the digest of each layer with which a pretrained model begins here;
+            NO_TEXT if the strategy wants none, or the node does not have the file.
+    """
 
     protocol: int
     code_digest: str
@@ -95,6 +106,7 @@ class ResourceReport(_Message):
     profile: str
     capacity: str
     examples: int
+    initial: str
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,9 @@ class TrainOrder(_Message):
         accepted_round, accepted_digest: the last packet of this client that was merged, or
             NO_ROUND and NO_TEXT: what its residual is settled by.
         state_dir: where simulated clients keep their state; real boards ignore it.
+        data_dir: see :class:`ResourceQuery`.
+        initial: JSON object: layers that were not sent, since the client has them from the same
+            pretrained file, with the digest of each; NO_TEXT if there are none.
     """
 
     protocol: int
@@ -126,6 +141,8 @@ class TrainOrder(_Message):
     accepted_digest: str
     envelope_bytes: int
     state_dir: str
+    data_dir: str
+    initial: str
 
 
 @dataclass(frozen=True)

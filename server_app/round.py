@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from logging import INFO, WARNING
 from typing import Any
 
@@ -19,11 +20,12 @@ from safetensors.numpy import save
 from device_profiles.fleet import fleet_from_text, fleet_text
 from fedfreeze import strict_toml
 from fedfreeze.code_digest import code_digest
-from fedfreeze.errors import FedFreezeError, FleetError, StateError
+from fedfreeze.errors import ConfigError, FedFreezeError, FleetError, StateError
+from fedfreeze.messages import NO_TEXT, SIMULATED
 from fedfreeze.run_folder import RunFailure, RunState, RunStatus
 from fedfreeze.wall_clock import SystemClock, WallClock
 from server_app.checkpoint import Checkpoint, CheckpointFolder
-from server_app.evaluation import Score, evaluate
+from server_app.evaluation import Score, evaluate, predict, score
 from server_app.exchange import Exchange
 from server_app.journal import Lines, decisions
 from server_app.run_config import RunRequest
@@ -31,7 +33,17 @@ from server_app.totals import Totals
 from strategies.enrolment import wait_for_nodes
 from strategies.flower import FedFreeze
 from strategies.round_result import RoundResult
-from tasks.task import initial_arrays, load
+from tasks.loading import load
+from tasks.spread import Viewpoints, spread, viewpoints
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well the published model does; decisions may read ``validation`` alone."""
+
+    validation: Score
+    test: Score
+    spread: Mapping[str, float]
 
 
 class Run:
@@ -48,7 +60,8 @@ class Run:
         self.folder = request.folder
         self.grid = grid
         self.clock = clock or SystemClock()
-        self.task = load(self.settings.task)
+        self.task = load(self.settings.task, self.settings.options)
+        self.data_dir = request.data_dir
         layout = self.task.layout()
         fleet = request.fleet_toml or fleet_text(self.settings.fleet)
         self.fleet = fleet_from_text(fleet, "fleet.toml")
@@ -59,22 +72,23 @@ class Run:
             fleet=fleet,
             run=f"{self.folder.name}-{uuid.uuid4().hex[:12]}",
             state_dir=str(self.folder.simulated_boards),
+            data_dir=self.data_dir or NO_TEXT,
             exchange=self.exchange,
         )
-        split = self.settings.data
-        self.validation = self.task.validation(
-            partition=split.partition,
-            alpha=split.alpha,
-            validation_share=split.validation_share,
-            seed=self.settings.seed,
-            data_dir=None,
-        )
-        self.test = self.task.test(None)
+        self.validation = self.task.validation(self.settings.split, self.data_dir)
+        self.test = self.task.test(self.data_dir)
+        if not len(self.validation):
+            raise ConfigError(
+                f"data.validation-share: {self.settings.data.validation_share:g} of the training "
+                f'examples of task "{self.task.name}" is not one; raise it'
+            )
         self.checkpoints = CheckpointFolder(self.folder.checkpoint, self._identity())
         self.rounds = Lines(self.folder.rounds)
         self.decisions = Lines(self.folder.decisions)
         self.totals = Totals()
         self.done = 0
+        self.weights = ""
+        self._seen: tuple[Viewpoints | None] | None = None
         self._begun = False
 
     # ---- the run
@@ -133,9 +147,9 @@ class Run:
         self.strategy.note_failures({devices[node]: why for node, why in failed.items()})
         # 5 merge
         self.strategy.aggregate_train(number, replies)
-        validation, test = self._evaluate()
-        self.strategy.observe(validation.loss)
-        self._write_down(validation, test, self.clock.now() - begin_s)
+        scores = self._evaluate()
+        self.strategy.observe(scores.validation.loss)
+        self._write_down(scores, self.clock.now() - begin_s)
 
     # ---- what is written down
 
@@ -151,32 +165,50 @@ class Run:
                     f"{self.folder.checkpoint}: the checkpoint of round {checkpoint.number} cannot "
                     f"be taken up ({error!r:.200}); start a new run"
                 ) from error
-            self.done = checkpoint.number
+            self.done, self.weights = checkpoint.number, checkpoint.state["weights"]
             log(INFO, "resumed after round %d", self.done)
         else:
-            self.strategy.publish(initial_arrays(self.task, self.settings.seed))
+            arrays, self.weights = self.task.initial(self.settings.seed)
+            self.strategy.publish(arrays)
         self.rounds.cut_after(self.done)
         self.decisions.cut_after(self.done)
         self.folder.config.write_text(self._config_text(), encoding="utf-8")
         self._write_status("running")
 
-    def _evaluate(self) -> tuple[Score, Score]:
+    def _evaluate(self) -> Scores:
         # One thread: the validation loss feeds decisions, and must not differ in its last bits.
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             arrays = self.strategy.published.arrays
-            return (
-                evaluate(self.task, arrays, self.validation),
-                evaluate(self.task, arrays, self.test),
+            outputs = predict(self.task, arrays, self.test.inputs)
+            targets = self.test.targets
+            seen = self._viewpoints()
+            return Scores(
+                validation=evaluate(self.task, arrays, self.validation),
+                test=score(self.task, outputs, targets),
+                spread={} if seen is None else spread(seen, outputs, targets),
             )
         finally:
             torch.set_num_threads(threads)
 
-    def _write_down(self, validation: Score, test: Score, wall_s: float) -> None:
+    def _viewpoints(self) -> Viewpoints | None:
+        """What stands for the clients in the test half; boards with data of their own are unknown.
+
+        Simulated clients are as many as the nodes, which do not change.
+        """
+        if self._seen is None:
+            devices = self.strategy.clients.ids()
+            if not all(device.startswith(SIMULATED) for device in devices):
+                return None
+            count = len(devices)
+            self._seen = (viewpoints(self.task, self.settings.split, count, self.data_dir),)
+        return self._seen[0]
+
+    def _write_down(self, scores: Scores, wall_s: float) -> None:
         result = self.strategy.result
         assert result is not None, "a round was just merged"
-        record = self._record(result, validation, test, wall_s)
+        record = self._record(result, scores, wall_s)
         self.decisions.append(*decisions(result, self.strategy.layout))
         self.rounds.append(record)
         self.done = result.number
@@ -184,7 +216,11 @@ class Run:
             Checkpoint(
                 self.done,
                 self.strategy.published.arrays,
-                {"strategy": self.strategy.state(), "totals": self.totals.to_json()},
+                {
+                    "strategy": self.strategy.state(),
+                    "totals": self.totals.to_json(),
+                    "weights": self.weights,
+                },
             )
         )
         self._write_status("running")
@@ -193,26 +229,25 @@ class Run:
             "round %d/%d %s %.3f, %d used, %d failed, %d bytes up",
             self.done,
             self.settings.rounds,
-            self.task.metric,
-            test.score,
+            self.task.metric.name,
+            scores.test.headline,
             len(result.used),
             len(result.failed),
             result.upload_bytes,
         )
 
-    def _record(
-        self, result: RoundResult, validation: Score, test: Score, wall_s: float
-    ) -> dict[str, Any]:
+    def _record(self, result: RoundResult, scores: Scores, wall_s: float) -> dict[str, Any]:
         layout = self.strategy.layout
-        dense = sum(t.nbytes for t in layout.tensors.values() if t.is_float) * len(result.answers)
-        self.totals.add(result, dense, test.score, wall_s)
+        dense = sum(t.nbytes for t in layout.tensors.values() if t.travels) * len(result.answers)
+        self.totals.add(result, dense, scores.test.headline, wall_s)
         record: dict[str, Any] = {
             "round": result.number,
             "rounds": self.settings.rounds,
-            f"test_{self.task.metric}": test.score,
-            "test_loss": test.loss,
-            "validation_loss": validation.loss,
-            f"validation_{self.task.metric}": validation.score,
+            **{f"test_{name}": value for name, value in scores.test.values.items()},
+            "test_loss": scores.test.loss,
+            **scores.spread,
+            "validation_loss": scores.validation.loss,
+            **{f"validation_{name}": value for name, value in scores.validation.values.items()},
             "clients_asked": len(result.asked),
             "clients_used": len(result.used),
             "clients_failed": len(result.failed),
@@ -238,7 +273,7 @@ class Run:
 
     def _write_status(self, state: RunState, error: RunFailure | None = None) -> None:
         summary = {
-            **self.totals.summary(self.task.metric),
+            **self.totals.summary(self.task.metric.name),
             "simulated_s": self.strategy.clock.now_s,
         }
         self.folder.write_status(
@@ -251,7 +286,8 @@ class Run:
             f"# run {self.folder.name}",
             f"# code {code_digest()}, layout {self.strategy.layout.fingerprint}",
             f"# {', '.join(f'{name} {version}' for name, version in versions.items())}",
-            f"# data: {self.task.data_source(None)}",
+            f"# data: {self.task.dataset(self.data_dir).source}",
+            f"# initial weights: {self.weights}",
         ]
         return "\n".join([*lines, strict_toml.write(self.settings)])
 

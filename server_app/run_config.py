@@ -8,6 +8,8 @@ Flower accepts any type for a declared key and says nothing; here every key is c
     set              overrides: a JSON list, or words such as "local.epochs=2 rounds=5"
     min-nodes        nodes that must be there before round 1, if the strategy does not ask for more
     start-timeout-s  how long to wait for them; 0 takes the strategy's
+    data-dir         absolute folder with data sets, for the server and simulated clients; empty:
+                     $FEDFREEZE_DATA_DIR, an installed package, or what ships with the project
     out-dir          absolute folder of the run; empty: a new one under ~/.fedfreeze/runs
     resume           go on from the checkpoint in out-dir
 """
@@ -33,6 +35,7 @@ DEFAULTS: dict[str, str | int | float | bool] = {
     "set": "",
     "min-nodes": 0,
     "start-timeout-s": 0.0,
+    "data-dir": "",
     "out-dir": "",
     "resume": False,
 }
@@ -47,12 +50,14 @@ class RunRequest:
     Attributes:
         strategy: as it will run, overrides applied.
         fleet_toml: empty when the strategy's ``fleet`` is meant.
+        data_dir: None when nobody named one.
     """
 
     strategy: schema.Strategy
     fleet_toml: str
     min_nodes: int
     start_timeout_s: float
+    data_dir: str | None
     folder: RunFolder
     resume: bool
 
@@ -87,6 +92,7 @@ def read(run_config: Mapping[str, Any]) -> RunRequest:
         fleet_toml=values["fleet-toml"],
         min_nodes=max(values["min-nodes"], strategy.clients.min_nodes),
         start_timeout_s=float(values["start-timeout-s"]) or strategy.clients.start_timeout,
+        data_dir=values["data-dir"] or None,
         folder=_folder(Path(out_dir)) if out_dir else new_run_folder(values["strategy"]),
         resume=values["resume"],
     )
@@ -100,14 +106,19 @@ def _type_problem(key: str, value: Any, default: Any) -> str | None:
 
 
 def _value_problems(values: Mapping[str, Any]) -> list[str]:
-    problems = []
+    problems = [
+        f"run-config {key}: expected an absolute path, got {values[key]!r}; the server does not "
+        "run in your folder"
+        for key in ("data-dir", "out-dir")
+        if values[key] and not Path(values[key]).is_absolute()
+    ]
     out_dir = values["out-dir"]
-    if out_dir and not Path(out_dir).is_absolute():
-        problems.append(
-            f"run-config out-dir: expected an absolute path, got {out_dir!r}; the server does not "
-            "run in your folder"
-        )
-    elif out_dir and not values["resume"] and any(RunFolder(Path(out_dir)).checkpoint.glob("*")):
+    if (
+        out_dir
+        and Path(out_dir).is_absolute()
+        and not values["resume"]
+        and any(RunFolder(Path(out_dir)).checkpoint.glob("*"))
+    ):
         # Its boards still hold residuals by this run's name, and would bring them into a new one.
         problems.append(
             f"run-config out-dir: {out_dir} holds a run already; set resume=true to go on with it, "

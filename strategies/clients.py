@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedfreeze.capacity import Capacity
@@ -22,6 +22,7 @@ class Client:
         accepted: (round, packet digest) of its last merged packet.
         envelope_bytes: its last reply on the wire, without the packet.
         outdated: the capacity is not to be planned with any more.
+        initial: digests of the layers that it has from the same pretrained file.
     """
 
     device_id: str
@@ -33,6 +34,7 @@ class Client:
     accepted: tuple[int, str] | None = None
     envelope_bytes: int = ASSUMED_ENVELOPE_BYTES
     outdated: bool = False
+    initial: Mapping[str, str] = field(default_factory=dict)
 
 
 class Clients:
@@ -46,6 +48,10 @@ class Clients:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def ids(self) -> list[str]:
+        """Every device id, sorted."""
+        return sorted(self._by_id)
 
     def online(self) -> list[str]:
         """Device ids with a node, sorted."""
@@ -68,6 +74,7 @@ class Clients:
         """
         known = self._by_id.setdefault(client.device_id, client)
         known.node_id, known.profile = client.node_id, client.profile
+        known.initial = client.initial
         if known.outdated:
             known.capacity, known.examples = client.capacity, client.examples
             known.outdated = False

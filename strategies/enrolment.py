@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import FleetError, ProtocolError
 from fedfreeze.messages import (
+    NO_TEXT,
     PROTOCOL,
     QUERY,
     ResourceQuery,
@@ -109,9 +110,9 @@ def enrol(
         raise FleetError(f"no client is there: {reasons or 'no node is online'}")
 
 
-def new_query(round_number: int, strategy: str, fleet: str) -> ResourceQuery:
+def new_query(round_number: int, strategy: str, fleet: str, data_dir: str) -> ResourceQuery:
     """The question of this round."""
-    return ResourceQuery(PROTOCOL, round_number, strategy, fleet)
+    return ResourceQuery(PROTOCOL, round_number, strategy, fleet, data_dir)
 
 
 def check_digest(came: str, expected: str) -> None:
@@ -146,4 +147,14 @@ def _client(reply: Message, code_digest: str, taken: Sequence[str]) -> Client:
         capacity=capacity,
         examples=report.examples,
         node_id=reply.metadata.src_node_id,
+        initial=_digests(report.initial),
     )
+
+
+def _digests(text: str) -> dict[str, str]:
+    if text == NO_TEXT:
+        return {}
+    digests = from_json("initial", text)
+    if not isinstance(digests, dict) or not all(isinstance(v, str) for v in digests.values()):
+        raise ProtocolError(f"initial: expected digests by layer, got {text!r:.80}")
+    return digests

@@ -28,6 +28,7 @@ from flwr.serverapp.strategy import Strategy
 from device_profiles.clock import VirtualClock, round_seconds
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, FleetError, PlanError, RunError
+from fedfreeze.layer_digest import layer_digests
 from fedfreeze.layout import Arrays, Layout
 from fedfreeze.messages import NO_TEXT, WORKER_DIED
 from fedfreeze.wire_size import wire_bytes
@@ -60,6 +61,7 @@ class FedFreeze(Strategy):
         run: by which boards tell runs apart, so that a residual of another run is never used;
             a random one unless given.
         state_dir: where simulated clients keep their state.
+        data_dir: where simulated clients find their data.
         exchange: sends messages; Flower's ``send_and_receive`` unless given.
 
     Raises:
@@ -75,6 +77,7 @@ class FedFreeze(Strategy):
         fleet: str = NO_TEXT,
         run: str | None = None,
         state_dir: str = NO_TEXT,
+        data_dir: str = NO_TEXT,
         exchange: Exchange = through_grid,
     ) -> None:
         self.settings = settings
@@ -90,7 +93,7 @@ class FedFreeze(Strategy):
         self._fleet = fleet
         self.run = run or f"embedded-{uuid.uuid4().hex}"
         self._desk = Desk(
-            self.run, self._strategy_text, fleet, state_dir, settings.compression.downlink
+            self.run, self._strategy_text, fleet, state_dir, data_dir, settings.compression.downlink
         )
         self._exchange = exchange
         self._published: Published | None = None
@@ -118,6 +121,8 @@ class FedFreeze(Strategy):
             LayoutError: they are not the layout's tensors.
         """
         self._published = Published(self.layout, arrays, version)
+        if version == 0 and self.settings.model.pretrained is not None:
+            self._desk = replace(self._desk, initial=layer_digests(self.layout, arrays))
 
     # ---- one round, as Flower calls it
 
@@ -139,7 +144,7 @@ class FedFreeze(Strategy):
             grid,
             self.clients,
             exchange=self._exchange,
-            query=new_query(server_round, self._strategy_text, self._fleet),
+            query=new_query(server_round, self._strategy_text, self._fleet, self._desk.data_dir),
             code_digest=self._digest,
             timeout_s=timeout_s,
         )
@@ -228,6 +233,7 @@ class FedFreeze(Strategy):
             "run": self.run,
             "version": self.published.version,
             "changed_at": self.published.changed_at,
+            "initial": dict(self._desk.initial),
             "clients": self.clients.to_json(),
             "policy": self.policy.state(),
             "method": self.method.state(),
@@ -242,7 +248,7 @@ class FedFreeze(Strategy):
             LayoutError: the arrays are not the layout's tensors.
         """
         self.run = state["run"]
-        self._desk = replace(self._desk, run=self.run)
+        self._desk = replace(self._desk, run=self.run, initial=dict(state["initial"]))
         self.publish(arrays, state["version"])
         self.published.changed_at = dict(state["changed_at"])
         self.clients.restore(state["clients"])
@@ -274,21 +280,21 @@ class FedFreeze(Strategy):
         advice = self.policy.advise(
             view, ClientView(client.device_id, client.capacity, client.examples, able)
         )
-        layers, base = self._desk.parts(client, self.published)
+        shipment = self._desk.shipment(client, self.published)
         load = Load(
             client.examples,
-            parcels.model_bytes(layers) + ORDER_BYTES,
+            parcels.model_bytes(shipment.layers) + ORDER_BYTES,
             client.envelope_bytes,
         )
         plan = fit(
             advice, layout=self.layout, capacity=client.capacity, limits=self.limits, load=load
         )
-        order = self._desk.order(client, plan, self.published, number, base)
+        order = self._desk.order(client, plan, self.published, number, shipment)
         node_id = client.node_id
         if node_id is None:
             raise RunError(f'"{client.device_id}" was planned for while it is offline')
         message = Message(
-            parcels.content(order, layers),
+            parcels.content(order, shipment.layers),
             node_id,
             MessageType.TRAIN,
             ttl=self.settings.clients.round_timeout,
@@ -334,6 +340,8 @@ class FedFreeze(Strategy):
         client.capacity, client.examples = answer.capacity, answer.report.examples
         client.held_version = answer.held_version
         if answer.report.status == "needs-model":
+            if asked.order.initial != NO_TEXT:
+                client.initial = {}  # it does not have what it said it had
             result.failed[device_id] = f"lost the published model: {answer.report.detail}"
             return
         if answer.report.status == "sat-out":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, RecordDict
 
@@ -55,7 +56,7 @@ def limits(layout: Layout, clients: Clients, compression: Compression, local: Lo
     Raises:
         ConfigError: the compression ratio leaves less than the smallest packet.
     """
-    floats = [tensor for tensor in layout.tensors.values() if tensor.is_float]
+    floats = [tensor for tensor in layout.tensors.values() if tensor.travels]
     dense_bytes = sum(float_bytes(tensor) for tensor in floats)
     if compression.mode == "dense":
         # Buffers travel as 32-bit floats whatever the bits.
@@ -86,24 +87,55 @@ def limits(layout: Layout, clients: Clients, compression: Compression, local: Lo
 
 
 @dataclass(frozen=True)
+class Shipment:
+    """What of the published model travels to one client.
+
+    Attributes:
+        layers: sent along.
+        base_version: what the client adds them to, or NO_ROUND when they are the whole model.
+        named: digests of the layers that the client has from its pretrained file instead.
+    """
+
+    layers: tuple[str, ...]
+    base_version: int = NO_ROUND
+    named: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Desk:
-    """Writes orders: everything of them that is the same for all clients of a run."""
+    """Writes orders: everything of them that is the same for all clients of a run.
+
+    Attributes:
+        initial: digests of the layers that a pretrained model began with; empty without one.
+    """
 
     run: str
     strategy: str
     fleet: str
     state_dir: str
+    data_dir: str
     downlink: str
+    initial: Mapping[str, str] = field(default_factory=dict)
 
-    def parts(self, client: Client, published: Published) -> tuple[tuple[str, ...], int]:
-        """The layers to send to a client, and the version that it adds them to (or NO_ROUND)."""
-        held = client.held_version if self.downlink == "delta" else None
-        layers = published.lacking(held)
-        complete = held is None or layers == published.layout.names
-        return layers, NO_ROUND if complete or held is None else held
+    def shipment(self, client: Client, published: Published) -> Shipment:
+        """What a client lacks."""
+        everything = published.layout.names
+        if self.downlink == "dense":
+            return Shipment(everything)
+        held = client.held_version
+        if held is not None:
+            layers = published.lacking(held)
+            return Shipment(layers) if layers == everything else Shipment(layers, held)
+        named = {
+            name: digest
+            for name, digest in self.initial.items()
+            if client.initial.get(name) == digest and published.changed_at[name] == 0
+        }
+        layers = tuple(name for name in everything if name not in named)
+        return Shipment(layers, 0, named) if named else Shipment(everything)
 
     def order(
-        self, client: Client, plan: Plan, published: Published, number: int, base_version: int
+        self, client: Client, plan: Plan, published: Published, number: int, shipment: Shipment
     ) -> TrainOrder:
         """The order for one client."""
         accepted = client.accepted or (NO_ROUND, NO_TEXT)
@@ -115,13 +147,15 @@ class Desk:
             fingerprint=published.layout.fingerprint,
             strategy=self.strategy,
             fleet=self.fleet,
-            plan=json.dumps(plan.to_json(), separators=(",", ":")),
+            plan=_compact(plan.to_json()),
             model_version=published.version,
-            base_version=base_version,
+            base_version=shipment.base_version,
             accepted_round=accepted[0],
             accepted_digest=accepted[1],
             envelope_bytes=client.envelope_bytes,
             state_dir=self.state_dir,
+            data_dir=self.data_dir,
+            initial=_compact(dict(shipment.named)) if shipment.named else NO_TEXT,
         )
 
 
@@ -141,3 +175,7 @@ class Parcels:
     def model_bytes(self, layers: tuple[str, ...]) -> int:
         """Bytes of these layers, without the order."""
         return len(self._published.blob(layers))
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

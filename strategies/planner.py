@@ -98,6 +98,10 @@ class _Fit:
             for name in layout.names:
                 if name not in staged:
                     self.frozen.setdefault(name, Reason("fixed", "no stage trains this layer"))
+        for layer in layout:
+            if not layer.parameters:
+                # Whatever the policy thinks of it, and under whichever reason: it cannot train.
+                self.frozen[layer.name] = Reason("fixed", "none of its parameters is trainable")
         self.trained = [name for name in layout.names if name not in self.frozen]
         self.binding = advice.binding
 
@@ -282,8 +286,8 @@ class _Fit:
 
 
 def float_bytes(spec: TensorSpec) -> int:
-    """Bytes of a tensor as 32-bit floats; 0 for an integer tensor, which never travels."""
-    return 4 * spec.size if spec.is_float else 0
+    """Bytes of a tensor as 32-bit floats; 0 for an integer or constant one: it never travels."""
+    return 4 * spec.size if spec.travels else 0
 
 
 def as_advice(suggestion: Plan, values: Mapping[str, float] | None = None) -> Advice:

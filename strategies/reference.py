@@ -13,8 +13,8 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
@@ -144,8 +144,10 @@ def _kind(annotation: Any, metadata: list[Any]) -> str:
         return _kind(arguments[0], [*inner, *metadata])
     if get_origin(annotation) is Literal:
         return one_of(json.dumps(choice) for choice in arguments)
-    if NoneType in arguments:
-        return _kind(next(a for a in arguments if a is not NoneType), metadata)
+    if get_origin(annotation) in {Union, UnionType}:
+        return " or ".join(_kind(a, metadata) for a in arguments if a is not NoneType)
+    if get_origin(annotation) is dict:
+        return "a table of arrays of text"
     for mark in metadata:
         if isinstance(mark, Dimension):
             return f'quantity such as "{EXAMPLES[mark]}"'

@@ -139,7 +139,7 @@ def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
         ProtocolError: a layer would move by more than :data:`MOST_MOVEMENT` times its norm (and 1).
     """
     for name in update.layers:
-        tensors = [tensor.name for tensor in layout[name].tensors if tensor.is_float]
+        tensors = [tensor.name for tensor in layout[name].tensors if tensor.travels]
         moved = l2_norm(update.deltas[tensor] for tensor in tensors)
         scale = l2_norm(before[tensor] for tensor in tensors)
         if not moved <= MOST_MOVEMENT * (scale + 1):

@@ -22,7 +22,9 @@ from fedfreeze.settings import Natural, PositiveInt, Settings
 from fedfreeze.toml_faults import did_you_mean
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
-from strategies.tables import Clients, Compression, Data, Local
+from strategies.tables import Clients, Compression, Data, Local, Model
+from tasks.options import Options
+from tasks.partition import Split
 from tasks.registry import module_of
 
 PRESET_FOLDER = pathlib.Path(__file__).parent / "presets"
@@ -86,11 +88,27 @@ class Strategy(Settings):
     rounds: PositiveInt = Field(le=1_000_000, description="rounds to run")
     seed: Natural = Field(0, le=2**63 - 1, description="the same seed gives the same bytes")
     clients: Clients = Clients()
+    model: Model = Model()
     data: Data = Data()
     freeze: FreezeTable = POLICIES["fedfreeze"].Settings()
     method: MethodTable = METHODS["fedavg"].Settings()
     compression: Compression = Compression()
     local: Local = Local()
+
+    @property
+    def options(self) -> Options:
+        """What it chooses of its task, for :func:`tasks.loading.load`."""
+        return Options(
+            model=self.model.name,
+            pretrained=self.model.pretrained,
+            layers=self.model.own_layers,
+            augment=self.data.augment,
+        )
+
+    @property
+    def split(self) -> Split:
+        """How it divides the training data."""
+        return self.data.split(self.seed)
 
 
 def presets() -> dict[str, pathlib.Path]:

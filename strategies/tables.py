@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from fedfreeze.settings import (
     Natural,
@@ -17,6 +17,9 @@ from fedfreeze.settings import (
     Settings,
     Share,
 )
+from tasks.options import OwnLayers
+from tasks.partition import Partition, Split
+from tasks.registry import known_model
 
 
 @dataclass(frozen=True)
@@ -72,18 +75,72 @@ class Clients(Table):
     )
 
 
+class Model(Table):
+    """``[model]``: what is trained, how it begins, and into which layers it divides."""
+
+    name: Annotated[str, AfterValidator(known_model)] | None = Field(
+        None, description="a model by name; the task's own when absent"
+    )
+    pretrained: str | None = Field(
+        None,
+        min_length=1,
+        description='"hub" or a file that initial weights come from; random ones when absent',
+    )
+    layers: str | dict[str, list[str]] = Field(
+        "auto",
+        description='"auto", a grouping that the model has, or a table of layer names, each with '
+        "globs over the names of tensors",
+    )
+
+    @field_validator("layers")
+    @classmethod
+    def _has_layers(cls, value: str | dict[str, list[str]]) -> str | dict[str, list[str]]:
+        if isinstance(value, dict) and not (value and all(value.values()) and "" not in value):
+            raise ValueError(
+                'expected at least one layer, each with globs such as body = ["layer1.*"]'
+            )
+        return value
+
+    @property
+    def own_layers(self) -> str | OwnLayers:
+        """``layers`` as a value that can be compared and hashed."""
+        if isinstance(self.layers, str):
+            return self.layers
+        return tuple((name, tuple(globs)) for name, globs in self.layers.items())
+
+
 class Data(Table):
     """``[data]``: how a simulation divides the data."""
 
-    partition: Literal["dirichlet", "iid"] = Field(
+    partition: Partition = Field(
         "dirichlet", description="how the examples are divided among the clients"
     )
-    alpha: Annotated[Positive, OnlyWith("partition", ("dirichlet",))] = Field(
+    alpha: Annotated[Positive, OnlyWith("partition", ("dirichlet", "dirichlet-quantity"))] = Field(
         0.3, description="concentration of the classes; smaller is more uneven"
+    )
+    quantity_alpha: Annotated[
+        Positive, OnlyWith("partition", ("quantity", "dirichlet-quantity"))
+    ] = Field(1.0, description="concentration of the clients' sizes; smaller is more uneven")
+    shards_per_client: Annotated[PositiveInt, OnlyWith("partition", ("shards",))] = Field(
+        2, description="shards of examples sorted by class that a client holds"
     )
     validation_share: float = Field(
         0.1, gt=0, lt=0.5, description="share of the training data that the server validates on"
     )
+    augment: bool = Field(
+        False, description="change training examples at random, as the task knows how"
+    )
+
+    def split(self, seed: int) -> Split:
+        """The table as a value that divides."""
+        return Split(
+            self.partition,
+            self.alpha,
+            self.validation_share,
+            seed,
+            quantity_alpha=self.quantity_alpha,
+            shards_per_client=self.shards_per_client,
+        )
 
 
 class Compression(Table):

@@ -9,7 +9,13 @@ from strategies.reference import REGISTRIES, Key, keys, tables
 from strategies.schema import Strategy
 
 # Keys without a default still need a value to start from.
-FIRST_VALUES = {"version": "1", "rounds": "30", "clip-norm": "1.0"}
+FIRST_VALUES = {
+    "version": "1",
+    "rounds": "30",
+    "name": '"timm:resnet18"',
+    "pretrained": '"hub"',
+    "clip-norm": "1.0",
+}
 
 
 def template(file_name: str) -> str:

@@ -1,141 +1,261 @@
-"""What a task is, and how one is found by its name."""
+"""What a task is: a model, its data, its loss and its metrics, as one value."""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from flwr.app import Array, ArrayRecord
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Arrays, Layout
-from tasks.registry import module_of
+from tasks.dataset import Dataset, Examples
+from tasks.inputs import Inputs
+from tasks.metric import ACCURACY, Metric
+from tasks.models.spec import ModelSpec
+from tasks.options import AS_THE_TASK_IS, Options, OwnLayers
+from tasks.partition import Split
+from tasks.preparation.seams import AS_FLOAT, Augmentation, Preprocessing
+from tasks.sources import Place, place
+from tasks.tracing import split_attention, trace
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Inputs ``[n, ...]`` and targets ``[n, ...]``, ready for the model and the loss."""
+class Task:
+    """A model, its data, its loss and its metrics.
 
-    inputs: Tensor
-    targets: Tensor
-
-    def __post_init__(self) -> None:
-        if len(self.inputs) != len(self.targets):
-            raise ConfigError(
-                f"a task must give a target for each input, got {len(self.inputs)} inputs "
-                f"and {len(self.targets)} targets"
-            )
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-
-@runtime_checkable
-class Task(Protocol):
-    """A model, its data, its loss and its metric.
-
-    ``client_examples`` and ``validation`` take the same split; what they return is disjoint, and
-    neither touches the test set.
+    Attributes:
+        name: as strategies name it.
+        inputs: shape and type of raw examples.
+        read: ``(place) -> Dataset``: from that place's folder, an installed package, or what ships
+            with the project; it says which, and never puts one in place of another that was asked
+            for.
+        model: a function without arguments that builds it, or the name of one of the project's.
+        labels: of the classes, by number; empty if the targets are no classes.
+        outputs: of the model; as many as there are labels unless given.
+        loss: ``(outputs, targets) -> scalar``: the mean over the examples.
+        metrics: the first one is the headline.
+        preprocessing: from raw inputs to the model's; a pretrained model brings its own.
+        augmentation: how training inputs may be changed at random; off unless asked for.
+        layers: how the model divides into layers if the strategy says "auto".
+        options: what the strategy chose.
     """
 
     name: str
-    metric: str
+    inputs: Inputs
+    read: Callable[[Place], Dataset]
+    model: Callable[[], nn.Module] | str
+    labels: tuple[str, ...] = ()
+    outputs: int = 0
+    loss: Callable[[Tensor, Tensor], Tensor] = functional.cross_entropy
+    metrics: tuple[Metric, ...] = (ACCURACY,)
+    preprocessing: Preprocessing = AS_FLOAT
+    augmentation: Augmentation | None = None
+    layers: str | OwnLayers = "auto"
+    options: Options = AS_THE_TASK_IS
+
+    # ---- the model
+
+    @property
+    def metric(self) -> Metric:
+        """The headline."""
+        return self.metrics[0]
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that the strategy or else the task names.
+
+        Raises:
+            ConfigError: it needs an extra that is not installed.
+        """
+        model = self.options.model or self.model
+        return _named(model) if isinstance(model, str) else _own(model)
 
     def build(self) -> nn.Module:
-        """The model, freshly initialised from torch's current random state; callers seed."""
-        ...
+        """The model with random weights from torch's current random state; callers seed.
+
+        Fused attention is split into separate projections, so that their layers can freeze alone.
+        """
+        outputs = self.outputs or len(self.labels)
+        return split_attention(self.spec.build(self.inputs, outputs))
 
     def layout(self) -> Layout:
-        """The model's layers with their traced costs."""
-        ...
+        """The model's layers with their traced costs.
+
+        Raises:
+            LayoutError: the model cannot be divided so.
+        """
+        return _layout(self)
+
+    def initial(self, seed: int) -> tuple[dict[str, NDArray[Any]], str]:
+        """Every tensor of the layout at the start of a run, and where they came from.
+
+        The random state of the caller's torch is left as it was.
+
+        Raises:
+            ConfigError: pretrained weights were asked for, and there are none.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = self.spec.build(self.inputs, self.outputs or len(self.labels))
+            source = self._pretrain(model)
+            state = split_attention(model).state_dict()
+        arrays = {name: np.array(state[name].cpu().numpy()) for name in self.layout().tensors}
+        return arrays, source
+
+    def _pretrain(self, model: nn.Module) -> str:
+        origin, spec = self.options.pretrained, self.spec
+        if origin is None:
+            return "random weights"
+        if spec.load_pretrained is None:
+            raise ConfigError(
+                f"model.pretrained: expected a model that has pretrained weights, task "
+                f'"{self.name}" trains {self._model_name} which has none; remove the key, or '
+                "choose another model.name"
+            )
+        return spec.load_pretrained(model, origin)
+
+    @property
+    def _model_name(self) -> str:
+        model = self.options.model or self.model
+        return f'"{model}"' if isinstance(model, str) else "a model of its own"
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]] | None:
+        """Layers as globs over tensor names; None for the tracer's own division.
+
+        Raises:
+            ConfigError: the model has no grouping of that name.
+        """
+        own = self.options.model in (None, self.model)
+        chosen = self.layers if self.options.layers == "auto" and own else self.options.layers
+        if isinstance(chosen, tuple):
+            return dict(chosen)
+        if chosen == "auto":
+            return None
+        groupings = self.spec.groupings
+        if chosen not in groupings:
+            known = ", ".join(["auto", *groupings])
+            raise ConfigError(
+                f'model.layers: {self._model_name} has no grouping "{chosen}"; it has {known}; '
+                "or give a table of layer names and globs"
+            )
+        return {layer: tuple(globs) for layer, globs in groupings[chosen].items()}
+
+    # ---- preparation
+
+    @property
+    def prepare(self) -> Preprocessing:
+        """From a batch of raw inputs to what the model takes."""
+        of_model = self.spec.preprocessing
+        return self.preprocessing if of_model is None else of_model(self.inputs)
+
+    def augmented(self, inputs: Tensor, rng: np.random.Generator) -> Tensor:
+        """Raw training inputs, changed at random if the strategy wants that."""
+        active = self.active_augmentation
+        return inputs if active is None else active(inputs, rng)
+
+    @property
+    def active_augmentation(self) -> Augmentation | None:
+        """What changes training inputs in this run; whoever caches features must ask.
+
+        Raises:
+            ConfigError: it was asked for, and the task has none.
+        """
+        if not self.options.augment:
+            return None
+        if self.augmentation is None:
+            raise ConfigError(
+                f'data.augment: task "{self.name}" has no augmentation; remove the key'
+            )
+        return self.augmentation
+
+    # ---- the data
+
+    def dataset(self, data_dir: str | None) -> Dataset:
+        """The whole data set; read once per process.
+
+        Raises:
+            ConfigError: it is not where it should be.
+            StateError: a file is torn.
+        """
+        return _dataset(self.read, place(data_dir))
 
     def client_examples(
-        self,
-        client: int,
-        clients: int,
-        *,
-        partition: str,
-        alpha: float,
-        validation_share: float,
-        seed: int,
-        data_dir: str | None,
+        self, client: int, clients: int, split: Split, data_dir: str | None
     ) -> Examples:
-        """What client ``client`` of 0 ... ``clients`` - 1 trains on."""
-        ...
+        """What client ``client`` of 0 ... ``clients`` - 1 trains on.
 
-    def validation(
-        self,
-        *,
-        partition: str,
-        alpha: float,
-        validation_share: float,
-        seed: int,
-        data_dir: str | None,
-    ) -> Examples:
-        """The server's own share of the training set, which no client holds."""
-        ...
+        Raises:
+            ConfigError: there is no such client or data, or the split does not suit it.
+        """
+        if not 0 <= client < clients:
+            raise ConfigError(f"client {client} is not one of {clients} clients, counted from 0")
+        data = self.dataset(data_dir)
+        return data.train.at(self.division(clients, split, data_dir)[client])
+
+    def division(
+        self, clients: int, split: Split, data_dir: str | None
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Positions in the training half of each client's examples."""
+        return _division(self, clients, split, data_dir)
+
+    def validation(self, split: Split, data_dir: str | None) -> Examples:
+        """The server's own share of the training half, which no client holds."""
+        data = self.dataset(data_dir)
+        return data.train.at(split.validation(_numbers(data.train.targets)))
 
     def test(self, data_dir: str | None) -> Examples:
-        """The test set: reported, never used for a decision."""
-        ...
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean loss over the examples, a scalar."""
-        ...
-
-    def score(self, outputs: Tensor, targets: Tensor) -> float:
-        """The metric summed over the examples; for accuracy the number that are right."""
-        ...
-
-    def data_source(self, data_dir: str | None) -> str:
-        """Where the data comes from, for the record of a run."""
-        ...
+        """The test half: reported, never used for a decision."""
+        return self.dataset(data_dir).test
 
 
-def load(name: str) -> Task:
-    """The task of that name; a dotted name is a module whose ``task`` attribute is one.
+def _numbers(targets: Tensor) -> NDArray[Any]:
+    return np.asarray(targets.numpy())
 
-    Raises:
-        ConfigError: no such task, the module cannot be imported, or it holds no task.
 
-    >>> load("fashion-cnn").metric
-    'accuracy'
-    """
-    try:
-        module_name = module_of(name)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ConfigError(
-            f'task "{name}": module {module_name} cannot be imported: {error}; '
-            "it must be installed where the server and the boards run"
-        ) from error
-    if not hasattr(module, "task"):
-        raise ConfigError(f'task "{name}": module {module_name} needs an attribute "task"')
-    task = module.task
-    if not isinstance(task, Task):
-        members = {*Task.__annotations__, *(key for key in vars(Task) if key[0] != "_")}
-        missing = sorted(member for member in members if not hasattr(task, member))
-        raise ConfigError(f'task "{name}": {module_name}.task lacks {", ".join(missing)}')
-    return task
+@lru_cache(maxsize=4)
+def _dataset(read: Callable[[Place], Dataset], where: Place) -> Dataset:
+    return read(where)
+
+
+@lru_cache(maxsize=4)
+def _division(
+    task: Task, clients: int, split: Split, data_dir: str | None
+) -> tuple[NDArray[np.int64], ...]:
+    data = task.dataset(data_dir)
+    return split.clients(_numbers(data.train.targets), clients, data.train_groups)
+
+
+@lru_cache(maxsize=8)
+def _layout(task: Task) -> Layout:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = task.build()
+        example = task.prepare(task.inputs.example(2))
+    return trace(model, example, task.name, task.groups)
+
+
+def _named(name: str) -> ModelSpec:
+    from tasks.models import load_spec  # noqa: PLC0415  # a family is imported when it is wanted
+
+    return load_spec(name)
+
+
+def _own(build: Callable[[], nn.Module]) -> ModelSpec:
+    return ModelSpec(build=lambda inputs, outputs: build())  # noqa: ARG005
 
 
 def initial_arrays(task: Task, seed: int) -> dict[str, NDArray[Any]]:
-    """The seeded initial state of the task's model: every tensor of its layout, by name.
-
-    The random state of the caller's torch is left as it was.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        state = task.build().state_dict()
-    return {name: np.array(state[name].cpu().numpy()) for name in task.layout().tensors}
+    """The seeded initial state of the task's model: every tensor of its layout, by name."""
+    return task.initial(seed)[0]
 
 
 def load_arrays(model: nn.Module, arrays: Arrays) -> None:

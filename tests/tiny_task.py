@@ -7,12 +7,16 @@ parameter.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
 
 from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
-from tasks.task import Examples
+from tasks.dataset import Dataset, Examples
+from tasks.inputs import Values
+from tasks.task import Task
 
 EXAMPLES = 22  # no multiple of the batch size that tests use
 
@@ -63,36 +67,19 @@ def layout_of(model):
     return Layout("tests.tiny_task", tuple(layers))
 
 
-class TinyTask:
-    name = "tests.tiny_task"
-    metric = "accuracy"
-
-    def build(self):
-        return TinyNet()
+@dataclass(frozen=True)
+class TinyTask(Task):
+    """Each client's examples are random numbers of its own, whatever the split."""
 
     def layout(self):
         with torch.random.fork_rng(devices=[]):
             return layout_of(TinyNet())
 
-    def client_examples(
-        self, client, clients, *, partition, alpha, validation_share, seed, data_dir
-    ):
-        return _examples([seed, 1, client])
+    def client_examples(self, client, clients, split, data_dir):
+        return _examples([split.seed, 1, client])
 
-    def validation(self, *, partition, alpha, validation_share, seed, data_dir):
-        return _examples([seed, 2])
-
-    def test(self, data_dir):
-        return _examples([3])
-
-    def loss(self, outputs, targets):
-        return nn.functional.cross_entropy(outputs, targets)
-
-    def score(self, outputs, targets):
-        return float((outputs.argmax(1) == targets).sum())
-
-    def data_source(self, data_dir):
-        return "random numbers"
+    def validation(self, split, data_dir):
+        return _examples([split.seed, 2])
 
 
 def _examples(seed):
@@ -103,4 +90,14 @@ def _examples(seed):
     )
 
 
-task = TinyTask()
+def _read(place):
+    return Dataset(_examples([4]), _examples([3]), "random numbers")
+
+
+task = TinyTask(
+    name="tests.tiny_task",
+    inputs=Values((1, 6, 6)),
+    read=_read,
+    model=TinyNet,
+    labels=("a", "b", "c"),
+)

@@ -62,7 +62,7 @@ def weighted_means(
         total = sum(update.weight for update in trainers)
         means = {}
         for tensor in layer.tensors:
-            if not tensor.is_float:
+            if not tensor.travels:
                 continue
             summed = np.zeros(tensor.shape, np.float64)
             for update in trainers:

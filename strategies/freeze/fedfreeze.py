@@ -13,8 +13,8 @@ w_l grows by one while the loss keeps falling without it and is halved when it d
 A layer that only memory, time or uplink keep frozen moves no window. S and I are the
 client's own where it has measured them, else the fleet's. Guards: nothing is frozen by score in
 the first ``warm-up-rounds``; the share of frozen parameters ramps up to ``max-frozen-share``;
-layers that were never observed are not frozen; the last layer always trains; a layer that nobody
-has trained for ``max-window`` rounds is thawed everywhere.
+layers that were never observed are not frozen; the last layer that can train always does; a layer
+that nobody has trained for ``max-window`` rounds is thawed everywhere.
 
 Dividing S by the learning rate keeps a decaying rate from freezing everything.
 """
@@ -93,7 +93,8 @@ class FedFreeze(FreezePolicy):
 
     def advise(self, view: RoundView, client: ClientView) -> Advice:
         """Freeze what a running window holds, then by score within the allowed share."""
-        names, head = self.layout.names, self.layout.names[-1]
+        names = self.layout.names
+        head = next(layer.name for layer in reversed(self.layout.layers) if layer.parameters)
         stability = {name: self._stability(client.device_id, name) for name in names}
         importance = {name: self._importance_of(client.device_id, name) for name in names}
         gains = {name: self._gain.get(name, 0.0) for name in names}

@@ -39,7 +39,7 @@ from fedfreeze.code_digest import code_digest
 from strategies.schema import load, presets
 from device_profiles.board import boards
 from device_profiles.fleet import fleets, load_fleet
-from tasks.task import load as load_task
+from tasks.loading import load as load_task
 for name in presets():
     load(name)
 for name in fleets():

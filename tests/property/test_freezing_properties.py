@@ -1,6 +1,9 @@
 """Frozen means frozen for every schedule of stages, optimizer and setting."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +12,13 @@ from client_app.training import stage_starts, train
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.local_step import LocalStep
 from strategies.tables import Local
+from tasks.partition import Split
 from tasks.task import initial_arrays
-from tests.tiny_task import EXAMPLES, task
+from tests.freezing_cases import CASES
+from tests.tiny_task import EXAMPLES, TinyNet, task
 
 LAYOUT = task.layout()
-SPLIT = {"partition": "iid", "alpha": 0.3, "validation_share": 0.1, "seed": 0, "data_dir": None}
+SPLIT = Split("iid", 0.3, 0.1, 0)
 PUBLISHED = initial_arrays(task, 0)
 PUBLISHED = {name: array + np.asarray(0.01, array.dtype) for name, array in PUBLISHED.items()}
 
@@ -67,15 +72,14 @@ def test_each_layer_trains_in_its_stages_and_is_otherwise_bit_identical(plan, lo
     torch.set_num_threads(1)
     built, seen = [], Seen()
 
-    class Keeping(type(task)):
-        def build(self):
-            built.append(super().build())
-            return built[-1]
+    def build():
+        built.append(TinyNet())
+        return built[-1]
 
     trained = train(
-        Keeping(),
+        replace(task, model=build),
         PUBLISHED,
-        task.client_examples(0, 1, **SPLIT),
+        task.client_examples(0, 1, SPLIT, None),
         plan,
         layout=LAYOUT,
         local=local,
@@ -100,4 +104,50 @@ def test_each_layer_trains_in_its_stages_and_is_otherwise_bit_identical(plan, lo
             assert value.numpy().tobytes() == PUBLISHED[name].tobytes(), name
     assert set(trained.delta) == {
         t.name for layer in plan.trained for t in LAYOUT[layer].tensors if t.is_float
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), LOCALS)
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_layers_that_are_no_modules_and_constants_do_not_move_either(case, data, local):
+    torch.set_num_threads(1)
+    own, batch = CASES[case]
+    layout = own.layout()
+    able = [layer.name for layer in layout if layer.parameters]
+    chosen = layout.ordered(data.draw(st.sets(st.sampled_from(able), min_size=1)))
+    published = initial_arrays(own, 0)
+    published = {
+        n: a + np.asarray(0.01 if a.dtype.kind == "f" else 0, a.dtype) for n, a in published.items()
+    }
+    built = []
+
+    class Keeping(type(own)):
+        def build(self):
+            built.append(super().build())
+            return built[-1]
+
+    trained = train(
+        Keeping(**vars(own)),
+        published,
+        batch,
+        Plan((Stage(1.0, chosen),), 1, 4, 0),
+        layout=layout,
+        local=local,
+        learning_rate=0.01,
+        seed=1,
+        device=torch.device("cpu"),
+        step=LocalStep(),
+    )
+    moved = set()
+    for name, spec in layout.tensors.items():
+        value = built[-1].state_dict()[name].numpy()
+        is_still = value.tobytes() == published[name].tobytes()
+        if layout.layer_of[name] not in chosen or spec.kind == "constant":
+            assert is_still, name
+        elif spec.kind == "parameter" and not is_still:
+            moved.add(layout.layer_of[name])
+    assert moved == set(chosen)
+    assert set(trained.delta) == {
+        spec.name for layer in chosen for spec in layout[layer].tensors if spec.travels
     }

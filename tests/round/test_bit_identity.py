@@ -8,7 +8,7 @@ import torch
 
 from strategies import schema
 from strategies.schedule import learning_rate
-from tasks.fashion_cnn import task
+from tasks.catalogue.fashion_cnn import task
 from tasks.task import initial_arrays
 from tests.conftest import SMALL
 
@@ -34,7 +34,7 @@ def plain_sgd(arrays, examples, local, rate, seed):
             range(local.batch_size, len(permutation), local.batch_size),
         ):
             loss = torch.nn.functional.cross_entropy(
-                model(examples.inputs[chosen]), examples.targets[chosen]
+                model(task.prepare(examples.inputs[chosen])), examples.targets[chosen]
             )
             optimizer.zero_grad()
             loss.backward()
@@ -46,14 +46,7 @@ def plain_sgd(arrays, examples, local, rate, seed):
 def reference():
     """A loop without Flower: train each client, average the deltas by examples."""
     settings = schema.load("fedavg", [*SMALL, "rounds=5"])
-    split = {
-        "partition": settings.data.partition,
-        "alpha": settings.data.alpha,
-        "validation_share": settings.data.validation_share,
-        "seed": settings.seed,
-        "data_dir": None,
-    }
-    clients = [task.client_examples(index, NODES, **split) for index in range(NODES)]
+    clients = [task.client_examples(index, NODES, settings.split, None) for index in range(NODES)]
     model = initial_arrays(task, settings.seed)
     for number in range(1, ROUNDS + 1):
         rate = learning_rate(settings.local, number, settings.rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import nan
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from client_app.store import BoardStore
 from compression import decode
 from fedfreeze.errors import FleetError, StateError
 from server_app.evaluation import Score
+from server_app.round import Scores
 from tests.conftest import records
 from tests.grid import FIRST_NODE
 
@@ -297,10 +299,16 @@ def test_a_run_in_which_nothing_was_merged_does_not_end_well(small_run):
 
 def test_what_is_written_down_is_json_without_nan(small_run, monkeypatch):
     run = small_run("rounds=1")
-    monkeypatch.setattr(run, "_evaluate", lambda: (Score(float("nan"), 0.1), Score(1.0, 0.1)))
+    scores = Scores(
+        validation=Score(nan, {"accuracy": 0.1}),
+        test=Score(1.0, {"accuracy": nan}),
+        spread={"client_accuracy_mean": nan},
+    )
+    monkeypatch.setattr(run, "_evaluate", lambda: scores)
     run.play()
     (record,) = records(run.folder)
-    assert "validation_loss" not in record
+    absent = {"validation_loss", "test_accuracy", "client_accuracy_mean"}
+    assert not absent & set(record)
     assert record["test_loss"] == 1.0
 
 

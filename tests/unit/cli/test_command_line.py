@@ -64,7 +64,7 @@ def test_the_version_names_what_bug_reports_need(capsys):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name, capsys):
-    function = getattr(importlib.import_module(COMMANDS[name]), name)
+    function = getattr(importlib.import_module(COMMANDS[name]), name.replace("-", "_"))
     assert f"fedfreeze {name}" in function.__doc__
     assert exit_code([name, "--help"]) == 0
     assert f"fedfreeze {name}" in capsys.readouterr().out

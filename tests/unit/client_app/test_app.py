@@ -14,6 +14,7 @@ from device_profiles.fleet import fleet_text
 from fedfreeze.capacity import Capacity
 from fedfreeze.code_digest import code_digest
 from fedfreeze.messages import (
+    NO_TEXT,
     PACKET_FORMAT,
     PROTOCOL,
     QUERY,
@@ -48,7 +49,7 @@ def orders(small_run):
 
 def query_of(run):
     return ResourceQuery(
-        PROTOCOL, 1, run.settings.model_dump_json(by_alias=True), fleet_text("high")
+        PROTOCOL, 1, run.settings.model_dump_json(by_alias=True), fleet_text("high"), NO_TEXT
     )
 
 

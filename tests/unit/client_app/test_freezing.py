@@ -1,10 +1,12 @@
 """What the freezer does to flags, gradients and modes, without any training around it."""
 
 import pytest
+import timm
 import torch
 from torch import nn
 
 from client_app.freezing import Freezer
+from tasks.tracing import split_attention, trace
 from tests.tiny_task import TinyNet, layout_of
 
 
@@ -107,3 +109,121 @@ def test_a_layer_name_that_begins_like_another_is_not_taken_for_it(model):
     Freezer(model, layout_of(TinyNet())).train(["stem"])
     assert not model.head.training
     assert model.header.training
+
+
+# ---- layers that are no modules
+
+
+@pytest.fixture
+def vit():
+    model = timm.create_model(
+        "vit_tiny_patch16_224",
+        img_size=32,
+        depth=2,
+        embed_dim=12,
+        num_heads=2,
+        num_classes=3,
+        attn_drop_rate=0.2,
+    )
+    return split_attention(model)
+
+
+def in_eval(model):
+    return {name for name, module in model.named_modules() if not module.training}
+
+
+def test_a_frozen_attention_kernel_leaves_the_rest_of_the_attention_training(vit):
+    layout = trace(vit, torch.rand(2, 3, 32, 32), "vit")
+    kernels = {name for name in layout.names if name.endswith(".qk")}
+    assert kernels == {"blocks.0.attn.qk", "blocks.1.attn.qk"}
+    Freezer(vit, layout).train(set(layout.names) - kernels)
+    frozen = {
+        f"blocks.{block}.attn.qkv.{part}.{what}"
+        for block in (0, 1)
+        for part in "qk"
+        for what in ("weight", "bias")
+    }
+    assert trainable(vit) == {name for name, _ in vit.named_parameters()} - frozen
+    # The dropout of the attention weights shapes what value and output learn from.
+    assert in_eval(vit) == {f"blocks.{block}.attn.qkv.{part}" for block in (0, 1) for part in "qk"}
+
+
+def test_what_has_no_tensors_freezes_with_the_nearest_module_around_it_that_has_some(vit):
+    layout = trace(vit, torch.rand(2, 3, 32, 32), "vit")
+    Freezer(vit, layout).train(["blocks.1.mlp", "head"])
+    modes = {name: module.training for name, module in vit.named_modules()}
+    assert not modes["blocks.0.attn.attn_drop"]
+    assert not modes["blocks.0.drop_path1"]
+    assert not modes["blocks.1.attn.attn_drop"]
+    assert modes["blocks.1.drop_path1"]  # the block's own, which in part trains
+    assert modes["blocks.1.mlp.act"]
+    assert modes[""]
+
+
+def test_a_module_whose_tensors_lie_in_several_layers_trains_if_one_of_them_does():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
+    groups = {"biases": ["*.bias"], "rest": ["*.weight", "1.r*", "1.n*"]}
+    layout = trace(model, torch.rand(3, 4), "net", groups)
+    Freezer(model, layout).train(["biases"])
+    assert trainable(model) == {"0.bias", "1.bias", "3.bias"}
+    assert model[0].training
+    assert model[2].training
+
+
+def test_running_statistics_stay_still_though_a_parameter_of_their_module_trains():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    groups = {"biases": ["*.bias"], "rest": ["*.weight", "1.r*", "1.n*"]}
+    layout = trace(model, torch.rand(3, 4), "net", groups)
+    Freezer(model, layout).train(["biases"])
+    before = {name: value.clone() for name, value in model[1].named_buffers()}
+    model(torch.rand(3, 4))
+    assert all(torch.equal(before[name], value) for name, value in model[1].named_buffers())
+
+
+def test_both_modules_of_a_tied_weight_freeze_together():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.mid, self.down = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.down.weight = self.up.weight
+            self.down.bias = self.up.bias
+
+        def forward(self, x):
+            return self.down(self.mid(self.up(x)))
+
+    model = Tied()
+    layout = trace(model, torch.rand(3, 4), "net")
+    assert layout.names == ("up", "mid")
+    Freezer(model, layout).train(["mid"])
+    assert trainable(model) == {"mid.weight", "mid.bias"}
+    assert in_eval(model) == {"up", "down"}
+
+
+def test_a_frozen_table_on_a_module_leaves_the_mode_of_what_lies_below_alone(vit):
+    vit.pos_embed.requires_grad_(False)
+    vit.cls_token.requires_grad_(False)
+    layout = trace(vit, torch.rand(2, 3, 32, 32), "vit")
+    Freezer(vit, layout).train(layout.names)
+    assert trainable(vit) == {n for n, _ in vit.named_parameters()} - {"pos_embed", "cls_token"}
+    assert in_eval(vit) == set()
+
+
+def test_a_module_with_a_frozen_buffer_rests_while_what_lies_below_it_trains():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x):
+            if self.training:
+                self.seen += len(x)
+            return self.inner(x)
+
+    model = nn.Sequential(Counting(), nn.Linear(4, 2))
+    groups = {"count": ["0.seen"], "rest": ["0.inner.*", "1.*"]}
+    layout = trace(model, torch.rand(3, 4), "net", groups)
+    Freezer(model, layout).train(["rest"])
+    assert in_eval(model) == {"0"}
+    model(torch.rand(3, 4))
+    assert model[0].seen == 0

@@ -49,6 +49,8 @@ def order(tmp_path):
         accepted_digest=NO_TEXT,
         envelope_bytes=2_000,
         state_dir=str(tmp_path),
+        data_dir=NO_TEXT,
+        initial=NO_TEXT,
     )
 
 

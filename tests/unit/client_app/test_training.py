@@ -1,10 +1,12 @@
 """Local training under a plan, on a model with norms, running statistics and dropout."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from client_app.training import chosen_device, movements, stage_starts, train
 from fedfreeze.errors import ConfigError, RunError
@@ -13,8 +15,10 @@ from fedfreeze.plan import Plan, Reason, Stage
 from fedfreeze.wall_clock import FakeClock
 from strategies.local_step import LocalStep
 from strategies.tables import Local
-from tasks.task import Examples, initial_arrays
-from tests.tiny_task import EXAMPLES, TinyTask
+from tasks.dataset import Examples
+from tasks.partition import Split
+from tasks.task import initial_arrays
+from tests.tiny_task import EXAMPLES, TinyNet, task
 
 CPU = torch.device("cpu")
 LAYERS = ("stem", "body", "norm", "head")
@@ -45,14 +49,15 @@ class Watch(LocalStep):
         )
 
 
-class Kept(TinyTask):
-    """A tiny task that remembers the model it built, and may change it first."""
+class Kept:
+    """A tiny task that remembers the model it built last, and may change it first."""
 
-    def __init__(self, change=lambda model: None):
+    def __init__(self, change=lambda model: None, **fields):
         self.change = change
+        self.task = replace(task, model=self.build, **fields)
 
     def build(self):
-        self.model = super().build()
+        self.model = TinyNet()
         self.change(self.model)
         return self.model
 
@@ -64,14 +69,14 @@ def plan_of(*stages, epochs=2, batch_size=4):
 
 
 def run(plan, *, task=None, local=None, step=None, seed=1, rate=0.1, examples=None, clock=None):
-    task = task or Kept()
-    published = initial_arrays(task, 0)
+    kept = task or Kept()
+    published = initial_arrays(kept.task, 0)
     trained = train(
-        task,
+        kept.task,
         published,
-        examples or task.client_examples(0, 1, **SPLIT),
+        examples or kept.task.client_examples(0, 1, SPLIT, None),
         plan,
-        layout=task.layout(),
+        layout=kept.task.layout(),
         local=local or Local(),
         learning_rate=rate,
         seed=seed,
@@ -79,11 +84,11 @@ def run(plan, *, task=None, local=None, step=None, seed=1, rate=0.1, examples=No
         step=step or LocalStep(),
         clock=clock,
     )
-    after = {name: value.numpy().copy() for name, value in task.model.state_dict().items()}
+    after = {name: value.numpy().copy() for name, value in kept.model.state_dict().items()}
     return trained, published, after
 
 
-SPLIT = {"partition": "iid", "alpha": 0.3, "validation_share": 0.1, "seed": 0, "data_dir": None}
+SPLIT = Split("iid", 0.3, 0.1, 0)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
@@ -92,7 +97,7 @@ SPLIT = {"partition": "iid", "alpha": 0.3, "validation_share": 0.1, "seed": 0, "
 def test_frozen_layers_are_bit_identical_and_trained_ones_move(layers, optimizer, weight_decay):
     local = Local(weight_decay=weight_decay, **OPTIMIZERS[optimizer])
     trained, before, after = run(plan_of((1.0, layers)), local=local, rate=0.01)
-    layout = TinyTask().layout()
+    layout = task.layout()
     for name, spec in layout.tensors.items():
         same = after[name].tobytes() == before[name].tobytes()
         assert same == (layout.layer_of[name] not in layers), name
@@ -174,7 +179,7 @@ class CountingTask(Kept):
     """Its loss is the first pixel's mean, so that it can be worked out by hand."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(loss=self.loss)
         self.batches = []
 
     def loss(self, outputs, targets):
@@ -221,9 +226,14 @@ def test_clipping_bounds_the_gradient_of_the_trained_layers_alone():
 
 
 class Lost(Kept):
+    def __init__(self):
+        super().__init__(loss=self.loss)
+        self.calls = 0
+
     def loss(self, outputs, targets):
-        self.calls = getattr(self, "calls", 0) + 1
-        return super().loss(outputs, targets) * (float("nan") if self.calls == 3 else 1)
+        self.calls += 1
+        lost = float("nan") if self.calls == 3 else 1
+        return nn.functional.cross_entropy(outputs, targets) * lost
 
 
 def test_a_loss_that_is_not_finite_says_in_which_step_and_what_to_change():

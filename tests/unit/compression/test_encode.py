@@ -3,6 +3,7 @@ import pytest
 
 from compression import EMPTY_PACKET_BYTES, CodecSettings, decode, encode
 from fedfreeze.errors import ConfigError, LayoutError, PacketError
+from fedfreeze.layout import Layer, Layout, TensorSpec
 from tests.unit.compression.sample_layouts import heavy_update, line, mixed
 
 
@@ -297,3 +298,25 @@ def test_settings_refuse_what_is_not_listed():
     with pytest.raises(ConfigError) as bits:
         CodecSettings(bits=4)
     assert str(bits.value) == "expected 8, 16 or 32 bits a dense value, got 4"
+
+
+@pytest.mark.parametrize("settings", [CodecSettings("dense", 32), CodecSettings()])
+def test_constants_do_not_travel_though_an_update_may_hold_them(settings):
+    layout = Layout(
+        "m",
+        (
+            Layer(
+                "all",
+                (
+                    TensorSpec("free", (3,), "float32"),
+                    TensorSpec("fixed", (500,), "float32", "constant"),
+                ),
+            ),
+        ),
+    )
+    update = {"free": np.array([1, -2, 3], np.float32)}
+    for given in (update, update | {"fixed": np.full(500, np.nan, np.float32)}):
+        sent = encode(given, layout, ["all"], budget_bytes=200, round_number=1, settings=settings)
+        received = decode(sent.packet, layout, max_bytes=200)
+        assert set(received.update) == set(sent.decoded) == {"free"}
+        assert sent.kept == 3

@@ -154,3 +154,29 @@ def test_energy_adds_work_transfers_and_the_wait_for_the_others():
         worked + 7.0 * power.idle.value
     )
     assert modelled_energy_j(board, parts, round_s=5.0) == pytest.approx(worked)
+
+
+@pytest.mark.parametrize(
+    ("trained", "flops"),
+    [
+        # All forward (9), dX of what is above, dX' of the shallowest, dW of the trained.
+        (("a", "b", "c"), 9 + (3 + 2) + 0 + 9),
+        (("b", "c"), 9 + 2 + 2 + 7),
+        (("b",), 9 + 2 + 2 + 3),
+        (("c",), 9 + 0 + 1 + 4),
+        (("a",), 9 + (3 + 2) + 0 + 2),
+    ],
+)
+def test_the_shallowest_layer_pays_for_the_gradient_within_itself(trained, flops):
+    layout = Layout(
+        "blocks",
+        tuple(
+            Layer(
+                name,
+                (TensorSpec(f"{name}.w", (1,), "float32"),),
+                LayerCosts(f, dx, dw, inner_grad_flops=inner),
+            )
+            for name, f, dx, dw, inner in [("a", 2, 0, 2, 0), ("b", 3, 3, 3, 2), ("c", 4, 2, 4, 1)]
+        ),
+    )
+    assert training_flops(layout, trained, examples=5) == 5 * flops

@@ -15,7 +15,8 @@ STEM = Layer(
         TensorSpec("stem.mean", (3,), "float32", "buffer"),
         TensorSpec("stem.count", (), "int64", "buffer"),
     ),
-    LayerCosts(1.0, 2.0, 3.0, 4.0),
+    LayerCosts(1.0, 2.0, 3.0, 4.0, 1.5),
+    cut_bytes=12.0,
 )
 HEAD = Layer("head", (TensorSpec("head.w", (5,), "float32"),))
 LAYOUT = Layout("m", (STEM, HEAD))
@@ -81,6 +82,20 @@ def test_every_layer_and_tensor_needs_a_name_of_its_own(layers, what, name):
     )
 
 
+def test_an_update_holds_float_parameters_and_buffers_but_no_constants_and_no_integers():
+    kinds = ("parameter", "buffer", "constant")
+    for dtype, expected in (("float32", [True, True, False]), ("int64", [False, False, False])):
+        assert [TensorSpec("w", (2,), dtype, kind).travels for kind in kinds] == expected
+
+
+def test_a_constant_is_no_parameter_but_part_of_the_layer_and_of_the_fingerprint():
+    body = Layer("body", (TensorSpec("b.w", (2,), "float32", "constant"), *HEAD.tensors))
+    assert body.parameters == HEAD.tensors
+    assert (body.parameter_count, body.parameter_bytes) == (5, 20)
+    plain = Layer("body", (TensorSpec("b.w", (2,), "float32"), *HEAD.tensors))
+    assert Layout("m", (body,)).fingerprint != Layout("m", (plain,)).fingerprint
+
+
 def test_the_fingerprint_is_of_names_shapes_dtypes_and_kinds_but_not_of_costs_or_the_models_name():
     same = Layout("other", (Layer("stem", STEM.tensors), HEAD))
     assert same.fingerprint == LAYOUT.fingerprint
@@ -98,6 +113,17 @@ def test_the_fingerprint_is_of_names_shapes_dtypes_and_kinds_but_not_of_costs_or
 
 def test_a_layout_comes_back_from_its_json():
     assert Layout.from_json(json.loads(json.dumps(LAYOUT.to_json()))) == LAYOUT
+
+
+def test_a_layout_that_knows_no_cuts_comes_back_without_them():
+    data = json.loads(json.dumps(LAYOUT.to_json()))
+    for layer in data["layers"]:
+        del layer["cut_bytes"]
+        del layer["costs"]["inner_grad_flops"]
+    layout = Layout.from_json(data)
+    assert [layer.cut_bytes for layer in layout] == [None, None]
+    assert layout["stem"].costs == LayerCosts(1.0, 2.0, 3.0, 4.0)
+    assert layout.fingerprint == LAYOUT.fingerprint
 
 
 def test_exactly_the_tensors_pass():

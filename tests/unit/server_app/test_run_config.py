@@ -46,6 +46,7 @@ WRONG = [
     ("start-timeout-s", "120", "a number"),
     ("start-timeout-s", True, "a number"),
     ("out-dir", 1, "text"),
+    ("data-dir", 7, "text"),
     ("resume", "true", "true or false"),
     ("resume", 1, "true or false"),
 ]
@@ -76,6 +77,13 @@ def test_an_unknown_key_is_refused_with_the_known_ones_and_the_way_to_the_strate
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
+        (
+            {"data_dir": "data"},
+            (
+                "run-config data-dir: expected an absolute path, got 'data'; the server does not "
+                "run in your folder"
+            ),
+        ),
         (
             {"out_dir": "runs/a"},
             (

@@ -125,6 +125,7 @@ class FakeBoards:
             profile="fake",
             capacity=json.dumps(self._capacity(name).to_json()),
             examples=self.examples.get(name, 10),
+            initial=NO_TEXT,
         )
         return Message(RecordDict({"report": report.to_record()}), reply_to=message)
 

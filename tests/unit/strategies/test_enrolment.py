@@ -23,7 +23,7 @@ def asked(boards, nodes=3, clients=None, grid=None):
         grid or InProcessGrid(boards.app(), nodes),
         clients,
         exchange=through_grid,
-        query=new_query(1, "{}", "-"),
+        query=new_query(1, "{}", "-", "-"),
         code_digest=code_digest(),
         timeout_s=1.0,
     )

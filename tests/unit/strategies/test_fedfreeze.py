@@ -1,7 +1,9 @@
 import json
+from dataclasses import replace
 
 import pytest
 
+from fedfreeze.layout import Layout
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.freeze.fedfreeze import FedFreeze, FedFreezeSettings
 from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
@@ -328,3 +330,17 @@ def test_a_state_is_not_changed_by_later_rounds():
     learned.observe(outcome(4, loss=1.0, plans={"A": plan(tail="score")}))
     assert json.dumps(state) == before
     assert json.dumps(learned.state()) != before
+
+
+def test_the_last_layer_that_can_train_always_does_though_a_constant_one_stands_behind():
+    layers = list(LAYOUT.layers)
+    fixed = tuple(replace(tensor, kind="constant") for tensor in layers[-1].tensors)
+    layout = Layout("stack", (*layers[:-1], replace(layers[-1], tensors=fixed)))
+    settings = FedFreezeSettings(
+        warm_up_rounds=0, ramp_rounds=1, threshold=0.0, max_frozen_share=1.0
+    )
+    policy_ = after(FedFreeze(settings, layout), outcome(1))
+    advice = policy_.advise(view(2), client())
+    assert advice.must_train == ("tail",)
+    assert "tail" not in advice.frozen
+    assert {"stem", "body"} <= set(advice.frozen)

@@ -11,8 +11,8 @@ from fedfreeze.errors import ConfigError, FleetError, LayoutError, RunError
 from fedfreeze.messages import NO_ROUND, NO_TEXT
 from strategies import schema
 from strategies.flower import FedFreeze
+from tasks.loading import load as load_task
 from tasks.task import initial_arrays
-from tasks.task import load as load_task
 from tests.grid import FIRST_NODE, InProcessGrid
 from tests.unit.strategies.fake_boards import FakeBoards
 from tests.unit.strategies.samples import board, constant, stack

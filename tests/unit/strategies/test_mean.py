@@ -84,3 +84,10 @@ def test_a_scalar_stays_an_array_and_integers_are_left_to_the_server():
         "norm.scale": (),
         "norm.mean": (2,),
     }
+
+
+def test_constants_are_left_to_the_server():
+    tensors = (TensorSpec("w", (2,), "float32"), TensorSpec("c", (2,), "float32", "constant"))
+    layout = Layout("m", (Layer("all", tensors),))
+    merged = means(Update("A", 1.0, ("all",), {"w": np.ones(2, np.float32)}), layout=layout)
+    assert set(merged) == {"w"}

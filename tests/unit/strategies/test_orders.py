@@ -8,7 +8,7 @@ from fedfreeze.errors import ConfigError
 from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, unpacked
 from fedfreeze.plan import Plan, Stage
 from strategies.clients import Client
-from strategies.orders import Desk, Parcels, limits
+from strategies.orders import Desk, Parcels, Shipment, limits
 from strategies.published import Published
 from strategies.tables import Clients, Compression, Local
 from tests.unit.strategies.samples import board, constant, stack, with_buffers
@@ -26,7 +26,7 @@ def client(**fields):
 
 
 def desk(downlink="delta"):
-    return Desk("run", "{}", "-", "-", downlink)
+    return Desk("run", "{}", "-", "-", "-", downlink)
 
 
 def published():
@@ -91,17 +91,17 @@ def test_an_optimizer_takes_its_slots_of_memory(keys, slots):
     ],
 )
 def test_a_client_is_sent_what_it_lacks(held, layers, base):
-    assert desk().parts(client(held_version=held), published()) == (layers, base)
+    assert desk().shipment(client(held_version=held), published()) == Shipment(layers, base)
 
 
 def test_with_a_dense_downlink_everybody_is_sent_everything():
-    expected = (LAYOUT.names, NO_ROUND)
-    assert desk("dense").parts(client(held_version=2), published()) == expected
+    expected = Shipment(LAYOUT.names)
+    assert desk("dense").shipment(client(held_version=2), published()) == expected
 
 
 def test_an_order_says_what_was_accepted_last():
     accepted = client(accepted=(4, "digest"), envelope_bytes=777)
-    order = desk().order(accepted, PLAN, published(), 5, 1)
+    order = desk().order(accepted, PLAN, published(), 5, Shipment(("head",), 1))
     assert (order.accepted_round, order.accepted_digest) == (4, "digest")
     assert (order.round_number, order.device_id, order.envelope_bytes) == (5, "b0", 777)
     assert (order.model_version, order.base_version) == (2, 1)
@@ -110,7 +110,7 @@ def test_an_order_says_what_was_accepted_last():
 
 
 def test_an_order_to_a_client_of_which_nothing_was_accepted_says_so():
-    order = desk().order(client(), PLAN, published(), 1, NO_ROUND)
+    order = desk().order(client(), PLAN, published(), 1, Shipment(LAYOUT.names))
     assert (order.accepted_round, order.accepted_digest) == (NO_ROUND, NO_TEXT)
 
 
@@ -118,7 +118,7 @@ def test_clients_that_lack_the_same_layers_share_one_array_but_no_order():
     model = published()
     parcels = Parcels(model)
     contents = [
-        parcels.content(desk().order(client(), PLAN, model, number, NO_ROUND), layers)
+        parcels.content(desk().order(client(), PLAN, model, number, Shipment(LAYOUT.names)), layers)
         for number, layers in [(1, ("body",)), (2, ("body",)), (3, ("head",))]
     ]
     first, second, third = contents

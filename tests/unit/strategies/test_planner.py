@@ -282,3 +282,50 @@ def test_with_a_thin_uplink_less_memory_may_train_more_parameters():
     much = plan(advice, board(**thin), layout=layout)
     little = plan(advice, board(**thin, memory=50e6), layout=layout)
     assert (much.trained, little.trained) == (("large",), ("left", "right"))
+
+
+def with_constants(*names):
+    """The stack with the layers of these names frozen by the model's author."""
+    return Layout(
+        "stack",
+        tuple(
+            replace(layer, tensors=tuple(replace(t, kind="constant") for t in layer.tensors))
+            if layer.name in names
+            else layer
+            for layer in LAYOUT
+        ),
+    )
+
+
+CONSTANT = Reason("fixed", "none of its parameters is trainable")
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        EVERYTHING,
+        replace(EVERYTHING, must_train=("stem",)),
+        replace(EVERYTHING, frozen={"stem": Reason("score", "settled")}),
+        replace(EVERYTHING, stages=(StageAdvice(0.5, ("stem",)), StageAdvice(0.5, NAMES))),
+    ],
+)
+def test_a_layer_without_trainable_parameters_is_never_trained_whatever_is_advised(advice):
+    suggestion = plan(advice, layout=with_constants("stem", "tail"))
+    assert suggestion.trained == ("body", "head")
+    assert suggestion.stages == (Stage(1.0, ("body", "head")),)
+    assert suggestion.frozen == {"stem": CONSTANT, "tail": CONSTANT}
+    assert suggestion.binding is None
+
+
+def test_the_client_agrees_that_a_layer_without_trainable_parameters_is_frozen():
+    layout = with_constants("stem")
+    suggestion = plan(layout=layout)
+    assert plan(as_advice(suggestion), layout=layout).frozen == {"stem": CONSTANT}
+
+
+def test_when_all_that_could_train_is_frozen_the_policy_is_to_blame():
+    frozen = {name: Reason("score", "settled") for name in NAMES if name != "stem"}
+    assert refusal(advice=replace(EVERYTHING, frozen=frozen), layout=with_constants("stem")) == (
+        "policy",
+        "the policy froze every layer; one at least must train",
+    )

@@ -14,7 +14,7 @@ from strategies.aggregation.mean import Update
 from strategies.clients import Client
 from strategies.freeze.policy import Advice
 from strategies.local_step import LayerMeasures
-from strategies.orders import Asked, Desk
+from strategies.orders import Asked, Desk, Shipment
 from strategies.planner import Load
 from strategies.published import Published
 from strategies.replies import check_movement, understand
@@ -30,8 +30,8 @@ SUGGESTION = Plan(
     frozen={"stem": Reason("score", "settled")},
 )
 CLIENT = Client("b0", "fake", board(), 10, 100)
-ORDER = Desk("run", "{}", "-", "-", "delta").order(
-    CLIENT, SUGGESTION, Published(LAYOUT, constant(LAYOUT, 1.0)), 3, NO_ROUND
+ORDER = Desk("run", "{}", "-", "-", "-", "delta").order(
+    CLIENT, SUGGESTION, Published(LAYOUT, constant(LAYOUT, 1.0)), 3, Shipment(LAYOUT.names)
 )
 ASKED = Asked(
     CLIENT,

@@ -72,7 +72,10 @@ def test_only_the_whole_number_one_is_a_version(written):
         ),
         (
             '[data]\nalpha = 1.0\npartition = "iid"',
-            's.toml:4: data.alpha: only partition = "dirichlet" reads this key, got 1.0; remove it',
+            (
+                's.toml:4: data.alpha: only partition = "dirichlet" or "dirichlet-quantity" reads '
+                "this key, got 1.0; remove it"
+            ),
         ),
         (
             "[compression]\nbits = 8",

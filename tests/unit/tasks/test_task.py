@@ -1,110 +1,164 @@
-"""Tasks by name, and seeded initial states."""
+"""What a task makes of its parts and of what a strategy chose."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from fedfreeze.errors import ConfigError
-from tasks.registry import TASKS
-from tasks.task import Examples, Task, initial_arrays, load
+from fedfreeze.errors import ConfigError, LayoutError
+from tasks.dataset import Dataset, Examples
+from tasks.inputs import Images, Tokens, Values
+from tasks.loading import load
+from tasks.options import Options
+from tasks.partition import Split
+from tasks.sources import Place
+from tasks.task import Task, initial_arrays
 
-
-@pytest.mark.parametrize("name", sorted(TASKS))
-def test_every_task_loads_under_its_name(name):
-    task = load(name)
-    assert isinstance(task, Task)
-    assert task.name == task.layout().model == name
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    folder = tmp_path / "my_package"
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    (folder / "good_task.py").write_text(
-        "from tasks.fashion_cnn import FashionCnn as t\ntask = t()"
-    )
-    (folder / "without.py").write_text("")
-    (folder / "half.py").write_text("class task:\n    name = 'half'\n    metric = 'accuracy'\n")
-    (folder / "broken.py").write_text("import no_such_library\n")
-    monkeypatch.syspath_prepend(tmp_path)
+FASHION = load("fashion-cnn")
 
 
-@pytest.mark.usefixtures("package")
-def test_a_dotted_name_is_a_module_with_a_task():
-    assert load("my_package.good_task").name == "fashion-cnn"
+def model():
+    return nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
 
 
-def test_an_unknown_task_lists_the_tasks_and_says_how_to_name_ones_own():
-    with pytest.raises(ConfigError) as caught:
-        load("fashion-cn")
-    assert str(caught.value) == (
-        f'unknown task "fashion-cn"; the tasks are {", ".join(TASKS)}; for your own, write a '
-        'dotted module name such as "my_package.my_task" that has an attribute "task"; '
-        'did you mean "fashion-cnn"?'
+def read(place: Place) -> Dataset:
+    inputs = torch.arange(80.0).view(20, 4)
+    targets = torch.arange(20) % 2
+    return Dataset(
+        Examples(inputs[:16], targets[:16]), Examples(inputs[16:], targets[16:]), "made up"
     )
 
 
-@pytest.mark.usefixtures("package")
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "my_package.absent",
-            (
-                'task "my_package.absent": module my_package.absent cannot be imported: No module '
-                "named 'my_package.absent'; it must be installed where the server and the boards "
-                "run"
-            ),
-        ),
-        (
-            "my_package.broken",
-            (
-                'task "my_package.broken": module my_package.broken cannot be imported: No module '
-                "named 'no_such_library'; it must be installed where the server and the boards run"
-            ),
-        ),
-        (
-            "my_package.without",
-            'task "my_package.without": module my_package.without needs an attribute "task"',
-        ),
-        (
-            "my_package.half",
-            (
-                'task "my_package.half": my_package.half.task lacks build, client_examples, '
-                "data_source, layout, loss, score, test, validation"
-            ),
-        ),
-    ],
-)
-def test_a_module_that_is_no_task_says_why(name, message):
-    with pytest.raises(ConfigError) as caught:
-        load(name)
-    assert str(caught.value) == message
+TASK = Task("mine", Values((4,)), read, model, labels=("even", "odd"))
+SPLIT = Split("iid", 0.3, 0.25, 0)
+
+
+# ---- the model
 
 
 def test_initial_arrays_are_the_layouts_tensors():
-    task = load("fashion-cnn")
-    arrays = initial_arrays(task, 7)
-    task.layout().check(arrays)
-    assert list(arrays) == list(task.layout().tensors)
+    arrays = initial_arrays(FASHION, 7)
+    FASHION.layout().check(arrays)
+    assert list(arrays) == list(FASHION.layout().tensors)
 
 
 def test_initial_arrays_are_those_of_a_model_built_after_the_seed():
-    task = load("fashion-cnn")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        state = task.build().state_dict()
-    arrays = initial_arrays(task, 7)
+        state = FASHION.build().state_dict()
+    arrays = initial_arrays(FASHION, 7)
     assert all(np.array_equal(arrays[name], state[name].numpy()) for name in state)
-    other = initial_arrays(task, 8)
+    other = initial_arrays(FASHION, 8)
     assert not any(np.array_equal(arrays[name], other[name]) for name in arrays)
 
 
 def test_initial_arrays_leave_the_random_state_alone():
     before = torch.get_rng_state()
-    initial_arrays(load("fashion-cnn"), 7)
+    initial_arrays(FASHION, 7)
+    FASHION.layout()
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_weights_say_that_they_are_random():
+    assert TASK.initial(0)[1] == "random weights"
+
+
+def test_pretrained_weights_of_a_model_without_any_are_refused_by_name():
+    with pytest.raises(ConfigError) as caught:
+        replace(TASK, options=Options(pretrained="hub")).initial(0)
+    assert str(caught.value) == (
+        "model.pretrained: expected a model that has pretrained weights, task "
+        '"mine" trains a model of its own which has none; remove the key, or '
+        "choose another model.name"
+    )
+
+
+def test_a_strategy_may_put_another_model_in_the_place_of_the_tasks_own():
+    task = load("fashion-cnn", Options(model="timm:resnet10t"))
+    outputs = task.build().eval()(task.prepare(task.inputs.example(2)))
+    assert outputs.shape == (2, 10)
+
+
+def test_a_grouping_that_the_model_does_not_have_lists_those_it_has():
+    with pytest.raises(ConfigError) as caught:
+        replace(TASK, options=Options(layers="blocks")).layout()
+    assert str(caught.value) == (
+        'model.layers: a model of its own has no grouping "blocks"; it has auto; or give a table '
+        "of layer names and globs"
+    )
+
+
+def test_layers_by_globs_are_the_strategys_else_the_tasks_else_automatic():
+    of_task = replace(TASK, layers=(("all", ("*",)),))
+    halves = (("low", ("0.*",)), ("high", ("2.*",)))
+    assert TASK.layout().names == ("0", "2")
+    assert of_task.layout().names == ("all",)
+    assert replace(of_task, options=Options(layers=halves)).layout().names == ("low", "high")
+
+
+def test_the_tasks_own_layers_are_not_asked_of_another_model():
+    of_task = replace(FASHION, layers=(("all", ("*",)),))
+    other = replace(of_task, options=Options(model="timm:resnet10t"))
+    assert len(other.layout()) > 1
+
+
+def test_a_tensor_that_no_glob_matches_is_named():
+    with pytest.raises(LayoutError, match=r"2\.weight"):
+        replace(TASK, options=Options(layers=(("low", ("0.*",)),))).layout()
+
+
+# ---- preparation
+
+
+def test_training_inputs_are_changed_only_if_the_strategy_wants_that():
+    class Negated:
+        def __call__(self, inputs, rng):
+            return -inputs
+
+    task = replace(TASK, augmentation=Negated())
+    inputs, rng = torch.ones(2, 4), np.random.default_rng(0)
+    assert torch.equal(task.augmented(inputs, rng), inputs)
+    assert torch.equal(replace(task, options=Options(augment=True)).augmented(inputs, rng), -inputs)
+
+
+def test_augmentation_of_a_task_that_has_none_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        replace(TASK, options=Options(augment=True)).augmented(
+            torch.ones(1, 4), np.random.default_rng(0)
+        )
+    assert str(caught.value) == ('data.augment: task "mine" has no augmentation; remove the key')
+
+
+# ---- the data
+
+
+def test_clients_and_the_servers_validation_share_the_training_half_without_overlap():
+    rows = [TASK.client_examples(client, 3, SPLIT, None).inputs for client in range(3)]
+    rows.append(TASK.validation(SPLIT, None).inputs)
+    firsts = sorted(int(row[0]) // 4 for row in torch.cat(rows))
+    assert firsts == list(range(16))
+    assert TASK.test(None).inputs[:, 0].div(4).tolist() == [16, 17, 18, 19]
+
+
+def test_a_client_that_is_none_of_them_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        TASK.client_examples(3, 3, SPLIT, None)
+    assert str(caught.value) == "client 3 is not one of 3 clients, counted from 0"
+
+
+def test_a_data_set_is_read_once():
+    reads = []
+
+    def counted(place):
+        reads.append(place)
+        return read(place)
+
+    task = replace(TASK, read=counted)
+    task.client_examples(0, 2, SPLIT, None)
+    task.test(None)
+    assert reads == [Place()]
 
 
 def test_examples_without_a_target_each_are_refused():
@@ -113,3 +167,31 @@ def test_examples_without_a_target_each_are_refused():
     assert str(caught.value) == (
         "a task must give a target for each input, got 3 inputs and 2 targets"
     )
+
+
+def test_a_data_set_that_names_too_few_owners_is_refused():
+    examples = Examples(torch.zeros(3, 2), torch.zeros(3))
+    with pytest.raises(ConfigError) as caught:
+        Dataset(examples, examples, "made up", "writer", train_groups=np.zeros(2, np.int64))
+    assert str(caught.value) == (
+        "a data set must name a writer for each training example, got 2 for 3 examples"
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shape", "dtype"),
+    [
+        (Images(3, 8), (5, 3, 8, 8), torch.uint8),
+        (Tokens(100, 7), (5, 7), torch.int64),
+        (Values((2, 3)), (5, 2, 3), torch.float32),
+        (Values((9,), torch.int16), (5, 9), torch.int16),
+    ],
+)
+def test_made_up_examples_are_of_the_shape_and_type_of_real_ones(inputs, shape, dtype):
+    example = inputs.example(5)
+    assert (tuple(example.shape), example.dtype) == (shape, dtype)
+
+
+def test_made_up_words_are_words_and_no_padding():
+    words = Tokens(3, 50).example(20)
+    assert set(words.unique().tolist()) == {1, 2}

@@ -1,0 +1,57 @@
+"""The strategy and task that a command speaks of when it starts no run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedfreeze import plain_json
+from fedfreeze.errors import ConfigError
+from strategies import schema
+from strategies.schema import Strategy
+from tasks.loading import load
+from tasks.task import Task
+
+
+def chosen(
+    strategy: str,
+    overrides: Sequence[str] = (),
+    *,
+    task: str | None = None,
+    seed: int | None = None,
+) -> tuple[Strategy, Task]:
+    """A strategy, and the task that it names with what it chooses of it.
+
+    Args:
+        strategy: a preset's name or a file.
+        overrides: ``key=value``, later ones win.
+        task: another task than the strategy's; a ``.py`` file is looked for beside the strategy's
+            file, then in the working directory.
+        seed: another seed.
+
+    Raises:
+        ConfigError: something in it is wrong; all mistakes of a file at once.
+    """
+    every = [*overrides]
+    if task is not None:
+        every.append(f"task={plain_json.text(task)}")
+    if seed is not None:
+        every.append(f"seed={seed}")
+    read = schema.load(strategy, every)
+    places = (Path(strategy).parent / read.task, Path(read.task))
+    name = next((str(p) for p in places if read.task.endswith(".py") and p.is_file()), read.task)
+    return read, load(name, read.options)
+
+
+def data_folder(data_dir: str | None) -> str | None:
+    """The folder as an absolute path.
+
+    Raises:
+        ConfigError: it is no folder.
+    """
+    if data_dir is None:
+        return None
+    folder = Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"--data-dir: expected a folder, {data_dir} is none")
+    return str(folder.absolute())

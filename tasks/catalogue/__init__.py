@@ -1,0 +1,1 @@
+"""The project's own tasks, one file each; ``tasks.registry`` lists them."""

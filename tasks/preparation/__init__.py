@@ -1,0 +1,1 @@
+"""From raw examples to what a model takes."""

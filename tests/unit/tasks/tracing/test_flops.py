@@ -1,0 +1,220 @@
+"""What operators cost: by closed forms, and by torch's own counter where that is right."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from tasks.tracing import trace
+from tests.unit.tasks.tracing.small_nets import Net
+
+# After a layer that needs the gradient of its output, so that all three numbers are counted.
+BATCH = 2
+
+
+def costs(module, *shape, before=None):
+    """Of one example, in ``module`` behind a scale that trains."""
+    net = Net(
+        lambda net, x: net.module(net.before(x)),
+        before=before or nn.Linear(shape[-1], shape[-1]),
+        module=module,
+    )
+    layout = trace(net, torch.rand(BATCH, *shape), "net")
+    found = layout.layers[1].costs
+    return found.forward_flops, found.input_grad_flops, found.weight_grad_flops
+
+
+# Each convolution and its multiply-adds per example: places times channels in a group times taps.
+CONVOLUTIONS = [
+    (nn.Conv1d(4, 6, 3, padding=1), (4, 9), 6 * 9 * 4 * 3),
+    (nn.Conv2d(3, 8, 5, stride=2, padding=2), (3, 13, 9), 8 * 7 * 5 * 3 * 25),
+    (nn.Conv2d(8, 12, 3, groups=4), (8, 7, 7), 12 * 5 * 5 * 2 * 9),
+    (nn.Conv2d(8, 8, 3, groups=8), (8, 7, 7), 8 * 5 * 5 * 9),  # depthwise
+    (nn.Conv2d(3, 8, 3, dilation=2), (3, 9, 9), 8 * 5 * 5 * 3 * 9),
+    (nn.Conv3d(2, 3, 2), (2, 4, 4, 4), 3 * 27 * 2 * 8),
+    # Every value of the input meets every tap and output channel of its group.
+    (nn.ConvTranspose2d(4, 6, 3, stride=2), (4, 5, 5), 4 * 25 * 6 * 9),
+    (nn.ConvTranspose2d(4, 6, 3, groups=2), (4, 5, 5), 4 * 25 * 3 * 9),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "products"), CONVOLUTIONS, ids=[str(case[0]) for case in CONVOLUTIONS]
+)
+def test_a_convolution_costs_two_operations_a_product_three_times(module, shape, products):
+    assert costs(module, *shape) == (2 * products,) * 3
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "products"),
+    [
+        (nn.Linear(7, 5), (7,), 35),
+        (nn.Linear(7, 5, bias=False), (11, 7), 11 * 35),
+        (nn.Linear(7, 5), (11, 7), 11 * 35),
+    ],
+)
+def test_a_linear_layer_costs_two_operations_a_product_three_times(module, shape, products):
+    assert costs(module, *shape) == (2 * products,) * 3
+
+
+def test_a_linear_layer_costs_the_same_whatever_the_memory_order_of_its_input():
+    net = Net(
+        lambda net, x: net.module(net.before(x).transpose(1, 2)),
+        before=nn.Linear(11, 11),
+        module=nn.Linear(7, 5),
+    )
+    found = trace(net, torch.rand(BATCH, 7, 11), "net")["module"].costs
+    assert found.forward_flops == found.weight_grad_flops == 2 * 11 * 35
+
+
+NORMS = [
+    (nn.BatchNorm2d(4), (4, 5, 5)),
+    (nn.GroupNorm(2, 4), (4, 5, 5)),
+    (nn.LayerNorm([4, 5, 5]), (4, 5, 5)),
+    (nn.LayerNorm(5), (4, 5, 5)),
+    (nn.InstanceNorm2d(4, affine=True), (4, 5, 5)),
+]
+
+
+@pytest.mark.parametrize(("norm", "shape"), NORMS, ids=[str(case[0]) for case in NORMS])
+def test_norms_cost_a_few_operations_an_element(norm, shape):
+    net = nn.Sequential(nn.Conv2d(4, 4, 1), norm, nn.Conv2d(4, 1, 1))
+    with_norm = trace(net, torch.rand(BATCH, *shape), "net")
+    without = trace(nn.Sequential(net[0], net[2]), torch.rand(BATCH, *shape), "net")
+    pairs = list(zip(with_norm, without, strict=True))
+    forward, weights, inputs = (
+        [getattr(a.costs, what) - getattr(b.costs, what) for a, b in pairs]
+        for what in ("forward_flops", "weight_grad_flops", "input_grad_flops")
+    )
+    assert (sum(forward), sum(weights), sum(inputs)) == (8 * 100, 3 * 100, 8 * 100)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])  # with dropout, torch takes another kernel
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_costs_two_products_and_four_gradients(dropout, heads):
+    queries, keys, width, values = 5, 7, 4, 6
+
+    def steps(net, x):
+        q, k, v = net.q(x[:, :queries]), net.k(x), net.v(x)
+        q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (q, k, v))
+        return functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+
+    net = Net(steps, q=nn.Linear(3, width), k=nn.Linear(3, width), v=nn.Linear(3, values))
+    layout = trace(
+        net, torch.rand(BATCH, keys, 3), "net", {"q": ["q.*"], "k": ["k.*"], "v": ["v.*"]}
+    )
+    projections = 2 * 3 * (queries * width + keys * width + keys * values)
+    # Heads divide the width among them.
+    attention = 2 * queries * keys * (width + values)
+    assert sum(layer.costs.forward_flops for layer in layout) == projections + attention
+    assert sum(layer.costs.input_grad_flops for layer in layout) == 2 * attention
+
+
+def test_an_embedding_is_free_forward_and_adds_each_row_backward():
+    net = nn.Sequential(nn.Embedding(10, 6), nn.Flatten(), nn.Linear(30, 2))
+    layout = trace(net, torch.zeros(BATCH, 5, dtype=torch.long), "net")
+    found = layout["0"].costs
+    assert (found.forward_flops, found.input_grad_flops, found.weight_grad_flops) == (0, 0, 30)
+
+
+def test_a_bag_of_embeddings_adds_the_rows_forward_too():
+    net = nn.Sequential(nn.EmbeddingBag(10, 6), nn.Linear(6, 2))
+    found = trace(net, torch.zeros(BATCH, 5, dtype=torch.long), "net")["0"].costs
+    assert (found.forward_flops, found.weight_grad_flops) == (30, 30)
+
+
+class Last(nn.Module):
+    """The last step's output of a recurrent module."""
+
+    def __init__(self, recurrent):
+        super().__init__()
+        self.recurrent = recurrent
+
+    def forward(self, inputs):
+        return self.recurrent(inputs)[0][:, -1]
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(nn.RNN, 1), (nn.GRU, 3), (nn.LSTM, 4)])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_recurrent_module_costs_its_products_over_all_steps(kind, gates, directions):
+    steps, features, hidden = 5, 6, 4
+    recurrent = Last(kind(features, hidden, 2, batch_first=True, bidirectional=directions == 2))
+    # The state before the first step is constant: its product is no function of the input.
+    from_state = (steps - 1) * gates * hidden * hidden
+    first = steps * features * gates * hidden + from_state
+    second = steps * directions * hidden * gates * hidden + from_state
+    products = directions * (first + second)
+    # The outputs of the other direction at the last step have seen that step alone.
+    expected = 2 * products
+    assert costs(recurrent, steps, features) == (expected,) * 3
+
+
+def test_a_scale_costs_one_operation_an_element_and_a_bias_none():
+    net = Net(
+        lambda net, x: net.head(net.base(x) * net.scale + net.shift),
+        base=nn.Linear(5, 6),
+        head=nn.Linear(6, 2),
+        scale=nn.Parameter(torch.ones(6)),
+        shift=nn.Parameter(torch.ones(6)),
+    )
+    layout = trace(net, torch.rand(BATCH, 5), "net")
+    found = layout["base"].costs
+    assert [spec.name for spec in layout["base"].tensors] == [
+        "scale",
+        "shift",
+        "base.weight",
+        "base.bias",
+    ]
+    assert (found.forward_flops, found.weight_grad_flops) == (60 + 6, 60 + 6)
+    assert (found.input_grad_flops, found.inner_grad_flops) == (6, 6)
+
+
+def test_an_activation_times_itself_is_free_and_a_product_with_itself_has_both_gradients():
+    def steps(net, x):
+        hidden = net.base(x)
+        return (hidden * hidden) @ hidden.transpose(1, 2) + hidden.bmm(hidden)
+
+    net = Net(steps, base=nn.Linear(3, 4))
+    found = trace(net, torch.rand(BATCH, 4, 3), "net")["base"].costs
+    linear, product = 2 * 4 * 12, 2 * 4 * 4 * 4
+    assert found.forward_flops == linear + 2 * product
+    assert found.input_grad_flops == found.inner_grad_flops == 4 * product
+
+
+def test_weights_computed_from_parameters_are_no_cost_of_an_example_but_their_use_is():
+    plain = nn.Conv2d(3, 4, 3)
+    standardised = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
+    found = [
+        trace(nn.Sequential(m), torch.rand(BATCH, 3, 6, 6), "m").layers[0].costs
+        for m in (plain, standardised)
+    ]
+    assert found[0] == found[1]
+    assert found[0].weight_grad_flops == found[0].forward_flops == 2 * 4 * 16 * 27
+
+
+MODELS = {
+    "linear": (lambda: nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 3)), (7,)),
+    "conv": (
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3, 2)),
+        (3, 9, 9),
+    ),
+    "transposed": (
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 4, 3)),
+        (3, 9, 9),
+    ),
+}
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_a_step_of_everything_costs_what_torch_counts(model):
+    build, shape = MODELS[model]
+    net, batch = build(), torch.rand(BATCH, *shape)
+    with FlopCounterMode(display=False) as counter:
+        net(batch).sum().backward()
+    layout = trace(net, batch, model)
+    per_example = sum(
+        layer.costs.forward_flops + layer.costs.input_grad_flops + layer.costs.weight_grad_flops
+        for layer in layout
+    )
+    assert BATCH * per_example == counter.get_total_flops()
