@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from cli.named_files import at_hand
 from fedfreeze import plain_json
-from fedfreeze.errors import ConfigError
 from strategies import schema
 from strategies.schema import Strategy
 from tasks.loading import load
@@ -38,20 +37,5 @@ def chosen(
     if seed is not None:
         every.append(f"seed={seed}")
     read = schema.load(strategy, every)
-    places = (Path(strategy).parent / read.task, Path(read.task))
-    name = next((str(p) for p in places if read.task.endswith(".py") and p.is_file()), read.task)
-    return read, load(name, read.options)
-
-
-def data_folder(data_dir: str | None) -> str | None:
-    """The folder as an absolute path.
-
-    Raises:
-        ConfigError: it is no folder.
-    """
-    if data_dir is None:
-        return None
-    folder = Path(data_dir).expanduser()
-    if not folder.is_dir():
-        raise ConfigError(f"--data-dir: expected a folder, {data_dir} is none")
-    return str(folder.absolute())
+    here = at_hand(read, strategy)
+    return read, load(here.task, here.options)

@@ -11,16 +11,18 @@ import typer
 from rich.console import Console
 
 from cli import task_list
-from cli.chosen import chosen, data_folder
+from cli.chosen import chosen
 from cli.class_keys import class_keys
 from cli.division import Division, divide, heading, sentences, values
 from cli.division_bars import bars, legend
 from cli.division_svg import picture
+from cli.named_files import data_folder
 from cli.request import read_fleet
 from fedfreeze import plain_json, units
 from fedfreeze.errors import ConfigError
 from fedfreeze.units import Dimension
 from tasks.download import Download, downloads_of, fetch
+from tasks.sources import expanded
 
 # Blank lines between the parts of the drawing, and the prompt.
 _GAPS = 4
@@ -64,7 +66,10 @@ def data(
         if as_json:
             print(plain_json.text([_known(asdict(one)) for one in tasks]))
         else:
-            Console().print(task_list.table(tasks))
+            console = Console(highlight=False)
+            console.print(task_list.table(tasks))
+            if any(one.problem for one in tasks):
+                console.print("\nWhere it says no, `fedfreeze data TASK` says what is missing.")
         return
     if download:
         fetch_data(task, data_dir)
@@ -156,7 +161,7 @@ def fetch_data(task: str, data_dir: str | None) -> None:
             whole = units.written(download.bytes, Dimension.BYTES)
             print(f"{download.file}: {done} of {whole}", file=sys.stderr, flush=True)
 
-    fetch(downloads, Path(data_dir).expanduser(), progress=progress)
+    fetch(downloads, expanded(data_dir, "--data-dir"), progress=progress)
 
 
 def _refuse_without_task(given: dict[str, Any]) -> None:

@@ -58,33 +58,38 @@ def divide(task: Task, settings: Strategy, clients: int, data_dir: str | None) -
         ConfigError: the data is not there, or it cannot be divided so.
     """
     dataset = task.dataset(data_dir)
-    parts = task.division(clients, settings.split, data_dir)
-    targets = np.asarray(dataset.train.targets)
-    test_targets = np.asarray(dataset.test.targets)
-    classes = has_classes(targets)
+    targets = task.client_targets(clients, settings.split, data_dir)
+    test_targets = np.asarray(task.test(data_dir).targets)
+    classes = has_classes(np.concatenate(targets))
     if classes:
-        known = 1 + max(int(half.max(initial=-1)) for half in (targets, test_targets))
-        names = [str(n) for n in range(known)]
-        labels = (*task.labels, *names[len(task.labels) :])
+        # A class may have any number, such as -1, or one far above the others.
+        numbers = np.unique(np.concatenate([np.arange(len(task.labels)), *targets, test_targets]))
+        named = dict(enumerate(task.labels))
+        labels = tuple(named.get(number, str(number)) for number in numbers.tolist())
+        targets = tuple(np.searchsorted(numbers, some) for some in targets)
+        test_targets = np.searchsorted(numbers, test_targets)
     else:
-        targets, labels = np.zeros(len(targets), np.int64), ("examples",)
-    held = counts(targets, parts, len(labels))
+        targets, labels = tuple(np.zeros(len(some), np.int64) for some in targets), ("examples",)
+    held = counts(targets, len(labels))
     test_majority = None
     if classes and len(test_targets):
         test_majority = float((test_targets == held.sum(0).argmax()).mean())
-    groups = dataset.train_groups
+    groups, owners = dataset.train_groups, None
+    if groups is not None:
+        parts = task.division(clients, settings.split, data_dir)
+        owners = [len(np.unique(groups[part])) for part in parts]
     return Division(
         task=task.name,
         source=dataset.source,
-        partition=partition_words(settings),
+        partition=task.divided_by or partition_words(settings),
         seed=settings.seed,
         labels=labels,
         has_classes=classes,
         owner=dataset.group,
         held=held,
-        owners=None if groups is None else [len(np.unique(groups[part])) for part in parts],
-        validation=len(dataset.train) - int(held.sum()),
-        test=len(dataset.test),
+        owners=owners,
+        validation=task.validation_count(settings.split, data_dir),
+        test=len(test_targets),
         test_majority=test_majority,
     )
 
@@ -150,18 +155,24 @@ def sentences(division: Division) -> list[str]:
     """What the bars do not say by themselves."""
     found = division.skew
     sizes = f"{found.smallest} to {found.largest}, median {found.median:g}"
-    lines = [f"sizes     {sizes}; largest / smallest {found.size_ratio:.1f}"]
+    lines = [f"sizes     {sizes} examples a client; largest / smallest {found.size_ratio:.1f}"]
     if found.total_variation is not None:
-        mix = f"{found.total_variation:.2f} mean total variation from the whole (0: the same mix)"
-        effective = f"{found.effective_classes:.1f} of {len(division.labels)}"
-        lines += [
-            f"mix       {mix}",
-            f"classes   {effective} are effective on a client, in the mean",
-        ]
+        share = f"{100 * found.total_variation:.0f} %"
+        spread = f"{found.effective_classes:.1f} of {len(division.labels)}"
+        lines.append(
+            f"mix       on average {share} of a client's examples would have to be of another "
+            "class for all clients to have the same mix"
+        )
+        lines.append(
+            f"classes   on average a client's examples spread like {spread} equally common classes"
+        )
     if found.majority_class is not None and division.test_majority is not None:
         commonest = division.labels[found.majority_class]
         share = f"{division.test_majority:.3f}"
-        lines.append(f'majority  always "{commonest}" is right for {share} of the test')
+        lines.append(
+            f'majority  always to answer "{commonest}", the commonest class, is right for {share} '
+            "of the test"
+        )
     return lines
 
 

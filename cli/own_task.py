@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from cli.named_files import beside, places
 from fedfreeze.errors import ConfigError
 
 # Below a room, so that the code digest covers it.
@@ -13,10 +14,11 @@ PACKAGE = "tasks.own"
 
 @dataclass(frozen=True)
 class OwnTask:
-    """The file: the name of its module, and its text."""
+    """The file: the name of its module, its text, and where it was found."""
 
     module: str
     text: str
+    path: str
 
     @property
     def name(self) -> str:
@@ -44,10 +46,9 @@ def own_task(name: str, strategy: str) -> OwnTask | None:
     """
     if not name.endswith(".py"):
         return None
-    places = [Path(strategy).parent / name, Path(name)]
-    path = next((place for place in places if place.is_file()), None)
+    path = beside(name, strategy)
     if path is None:
-        looked = " or ".join(dict.fromkeys(str(place.absolute()) for place in places))
+        looked = " or ".join(dict.fromkeys(str(p.absolute()) for p in places(name, strategy)))
         raise ConfigError(f'task "{name}": expected a file {looked}, found none')
     if not path.stem.isidentifier():
         raise ConfigError(
@@ -55,6 +56,6 @@ def own_task(name: str, strategy: str) -> OwnTask | None:
             'to letters, digits and underscores, such as "my_task.py"'
         )
     try:
-        return OwnTask(path.stem, path.read_text(encoding="utf-8"))
+        return OwnTask(path.stem, path.read_text(encoding="utf-8"), str(path.absolute()))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'task "{name}": {path} cannot be read: {error}') from error

@@ -62,7 +62,11 @@ def summary_lines(run: RunFigures, elapsed_s: float, files: Mapping[str, Path]) 
     """The end of a finished run: figures, then where everything is."""
     lines = []
     if run.score is not None:
-        lines.append(f"{run.metric:<10} {run.score:.3f}  (mean of the last three rounds)")
+        counted = min(run.rounds, 3)
+        of = f"mean of the last {counted} rounds" if counted > 1 else "of the one round"
+        lines.append(f"{run.metric:<10} {run.score:.3f}  ({of})")
+    if run.worst_tenth is not None:
+        lines.append(f"{'worst':<10} {run.worst_tenth:.3f}  (mean of the worst tenth of clients)")
     if run.upload_bytes is not None:
         line = f"uplink     {units.written(run.upload_bytes, Dimension.BYTES)}"
         if run.upload_ratio is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cli.named_files import data_folder, weights_file
 from cli.own_task import OwnTask, own_task
 from device_profiles.fleet import Fleet, fleet_text, load_fleet
 from fedfreeze import plain_json
@@ -42,6 +43,12 @@ class Request:
     def strategy(self) -> Strategy:
         """The strategy with its overrides; see :func:`strategies.schema.from_text`."""
         return schema.from_text(self.strategy_text, f"{self.stem}.toml", self.overrides)
+
+    @property
+    def strategy_here(self) -> Strategy:
+        """The same for this process, which has a task file where it was found."""
+        own = [] if self.task is None else [f"task={plain_json.text(self.task.path)}"]
+        return schema.from_text(self.strategy_text, f"{self.stem}.toml", [*self.overrides, *own])
 
     def with_rounds(self, rounds: int | None) -> Request:
         """The same request for another number of rounds."""
@@ -115,11 +122,12 @@ def new(
     if rounds is not None:
         every.append(f"rounds={rounds}")
     checked = schema.load(strategy, every)
+    if (weights := weights_file(checked.model.pretrained, strategy)) is not None:
+        every.append(f"model.pretrained={plain_json.text(weights)}")
     task = own_task(checked.task, strategy)
     if task is not None:
         every.append(f"task={plain_json.text(task.name)}")
-    if data_dir is not None and not Path(data_dir).expanduser().is_dir():
-        raise ConfigError(f"--data-dir: expected a folder, {data_dir} is none")
+    folder = data_folder(data_dir)
     fleet_text, boards = read_fleet(checked.fleet)
     simulated = boards.size if clients is None else clients
     if checked.clients.min_nodes > simulated:
@@ -136,7 +144,7 @@ def new(
         overrides=tuple(every),
         clients=simulated,
         task=task,
-        data_dir="" if data_dir is None else str(Path(data_dir).expanduser().absolute()),
+        data_dir=folder or "",
     )
 
 

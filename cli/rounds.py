@@ -15,7 +15,8 @@ Record = Mapping[str, Any]
 
 _LAST = 3
 _SCORE = re.compile(r"test_(?!loss$)([a-z][a-z0-9_]{0,39})")
-_FIGURE = re.compile(r"(test|validation|clients)_.*|.*_(bytes|s|share)|rounds")
+_WORST = re.compile(r"client_[a-z][a-z0-9_]{0,39}_worst_tenth")
+_FIGURE = re.compile(r"(test|validation|clients?)_.*|.*_(bytes|s|share)|rounds")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RunFigures:
         dense_upload_bytes: what dense FedAvg would have sent in the same rounds.
         wall_s: measured seconds of all rounds.
         simulated_s: seconds on the boards' virtual clock.
+        worst_tenth: mean over the last three rounds of what the worst served tenth of clients get.
     """
 
     rounds: int
@@ -39,6 +41,7 @@ class RunFigures:
     dense_upload_bytes: int | None
     wall_s: float | None
     simulated_s: float | None
+    worst_tenth: float | None = None
 
     @property
     def upload_ratio(self) -> float | None:
@@ -89,11 +92,13 @@ def figures(records: Sequence[Record]) -> RunFigures:
     scores = [score for record in records if (score := score_of(record)) is not None]
     metric = scores[-1][0] if scores else None
     last = [value for name, value in scores if name == metric][-_LAST:]
+    worst = [r[key] for r in records for key in r if _WORST.fullmatch(key)][-_LAST:]
     totals = [r["simulated_total_s"] for r in records if r.get("simulated_total_s") is not None]
     return RunFigures(
         rounds=len(records),
         metric=metric,
         score=sum(last) / len(last) if last else None,
+        worst_tenth=sum(worst) / len(worst) if worst else None,
         upload_bytes=_sum(records, "upload_bytes"),
         dense_upload_bytes=_sum(records, "dense_upload_bytes"),
         wall_s=_sum(records, "wall_s"),

@@ -14,6 +14,7 @@ import typer
 from cli import request
 from cli.follow import Say
 from cli.interrupt import EXIT_CODE, stoppable
+from cli.preflight import preflight
 from cli.progress import summary_lines
 from cli.request import Request
 from cli.rounds import figures, read_rounds
@@ -71,6 +72,7 @@ def run(
             clients=clients,
             data_dir=data_dir,
         )
+        preflight(asked.strategy_here, asked.clients, asked.data_dir or None)
         folder = new_run_folder(asked.stem, name=name)
     else:
         given = {"--fleet": fleet, "--set": overrides, "--seed": seed, "--name": name}
@@ -226,6 +228,7 @@ def _figures(folder: RunFolder) -> dict[str, Any]:
     return {
         "rounds": run.rounds,
         f"final_{run.metric}": run.score,
+        "final_worst_tenth": run.worst_tenth,
         "upload_bytes": run.upload_bytes,
         "dense_upload_bytes": run.dense_upload_bytes,
         "upload_ratio": run.upload_ratio,

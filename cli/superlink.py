@@ -25,6 +25,7 @@ from cli.progress import last_lines
 from cli.workspace import Workspace
 from fedfreeze.errors import RunError
 from fedfreeze.run_folder import writing
+from tasks.sources import VARIABLE, expanded
 
 CONNECTION = "private"
 
@@ -114,6 +115,9 @@ def environment(base: Mapping[str, str], at: Workspace) -> dict[str, str]:
         for name, value in base.items()
         if not name.startswith("FLWR_") and name.lower() not in _UNWANTED
     }
+    if folder := base.get(VARIABLE):
+        # The processes below stand in another folder, and would find nothing without a word.
+        kept[VARIABLE] = str(expanded(folder, VARIABLE).absolute())
     return {
         **kept,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)]),

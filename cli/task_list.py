@@ -57,16 +57,16 @@ def _described(name: str, data_dir: str | None) -> ListedTask:
 
 
 def table(tasks: Sequence[ListedTask]) -> Table:
-    """The list for a person."""
+    """The list for a person; what is in brackets is left to ``--json``, so that it stays short."""
     columns = Table("task", "what", "classes", "owners", box=None, pad_edge=False)
     columns.add_column("data here", overflow="fold")
     for task in tasks:
         cells = (
             task.name,
-            task.what,
+            task.what.partition(" (")[0],
             "" if task.classes is None else str(task.classes or "numbers"),
             task.owner or "-",
-            task.source or "no",
+            (task.source or "no").partition(" (")[0],
         )
         columns.add_row(*(Text(cell) for cell in cells))
     return columns

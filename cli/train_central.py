@@ -10,12 +10,14 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from cli.chosen import chosen, data_folder
+from cli.chosen import chosen
+from cli.named_files import data_folder
 from client_app.pooled import Epoch, pooled_examples, train_pooled
 from client_app.training import chosen_device
 from fedfreeze import plain_json
 from server_app.evaluation import Score, evaluate
 from tasks.metric import Metric
+from tasks.rehearsal import rehearse
 
 # As many as `fedfreeze run` averages, so that the two final figures can be compared.
 LAST = 3
@@ -48,8 +50,9 @@ def train_central(
     """Train the strategy's task on the data of all clients at once.
 
     This is the ceiling for whoever keeps the data apart: the same initial
-    weights and local settings, on the same examples. The learning rate follows
-    the schedule over as many rounds as the epochs make up.
+    weights and local settings, on the same examples. By default it makes as many
+    passes over them as a client does that is asked in every round: rounds times
+    local.epochs. The learning rate follows the schedule over them.
 
     Example: fedfreeze train-central --strategy fedfreeze --epochs 10 --set task=fashion-cnn
     """
@@ -57,6 +60,7 @@ def train_central(
     settings, task = chosen(strategy, overrides or [], seed=seed)
     folder = data_folder(data_dir)
     device = chosen_device(settings.local.device)
+    rehearse(task, folder)
     examples = pooled_examples(task, settings.split, folder)
     validation, test = task.validation(settings.split, folder), task.test(folder)
     initial, weights = task.initial(settings.seed)
@@ -65,7 +69,8 @@ def train_central(
     out = sys.stderr if as_json else sys.stdout
     print(
         f"{task.name} on {source}: {len(examples)} training, {len(validation)} validation and "
-        f"{len(test)} test examples, {weights}",
+        f"{len(test)} test examples, {weights}; {wanted} epochs, as a client makes in "
+        f"{wanted / settings.local.epochs:g} rounds",
         file=out,
         flush=True,
     )

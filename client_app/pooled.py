@@ -52,12 +52,16 @@ class Epoch:
 
 
 def pooled_examples(task: Task, split: Split, data_dir: str | None) -> Examples:
-    """The training half without the server's validation share, whoever holds it.
+    """What all clients hold together: the training half without the server's validation share.
+
+    A task that divides its data by itself has its validation examples elsewhere.
 
     Raises:
         ConfigError: nothing is left.
     """
     data = task.dataset(data_dir).train
+    if task.divided_by:
+        return data
     positions = split.pooled(np.asarray(data.targets))
     if not len(positions):
         raise ConfigError(

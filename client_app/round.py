@@ -129,11 +129,11 @@ class BoardRound:
         suggestion = _suggestion(self.order.plan, self.layout)
         try:
             plan = self._own_plan(suggestion, len(blob))
+            norms = GradientNorms(self.layout.layer_of)
+            trained = self._train(plan, published, norms)
         except PlanError as error:
             self.store.commit(state)
             return Reply(self._report("sat-out", f"{error.limit}: {error}", state), None)
-        norms = GradientNorms(self.layout.layer_of)
-        trained = self._train(plan, published, norms)
         pending, state, outcome = self._send(plan, trained.delta, state)
         self.store.commit(state)
         report = replace(

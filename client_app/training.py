@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from client_app.freezing import Freezer
 from client_app.optimizer import optimizer_of
-from fedfreeze.errors import ConfigError, RunError
+from fedfreeze.errors import ConfigError, PlanError, RunError
 from fedfreeze.layout import Arrays, Layout
 from fedfreeze.plan import Plan
 from fedfreeze.wall_clock import SystemClock, WallClock
@@ -75,15 +75,17 @@ def stage_starts(plan: Plan, steps: int) -> tuple[int, ...]:
 
 
 def batches(order: Tensor, size: int, *, at_least: int) -> tuple[Tensor, ...]:
-    """The examples in this order, ``size`` at a time.
+    """The examples in this order, ``size`` at a time, or ``at_least`` if that is more.
 
     A last batch of fewer than ``at_least`` joins the one before it: BatchNorm has no statistics of
     a single example.
 
     >>> [len(batch) for batch in batches(torch.arange(21), 10, at_least=2)]
     [10, 11]
+    >>> [len(batch) for batch in batches(torch.arange(5), 1, at_least=2)]
+    [2, 3]
     """
-    parts: tuple[Tensor, ...] = torch.split(order, size)
+    parts: tuple[Tensor, ...] = torch.split(order, max(size, at_least))
     if len(parts) > 1 and len(parts[-1]) < at_least:
         return (*parts[:-2], torch.cat(parts[-2:]))
     return parts
@@ -109,6 +111,7 @@ def train(
     it is frozen; between rounds nothing is kept.
 
     Raises:
+        PlanError: the model needs more examples in a batch than there are at all.
         RunError: the loss left the finite numbers.
     """
     clock = clock or SystemClock()
@@ -122,6 +125,11 @@ def train(
     optimizer = optimizer_of(parameters.values(), local, learning_rate)
     step.begin(parameters)
     least = 2 if any(isinstance(m, BatchNorm) for m in model.modules()) else 1
+    if len(examples) < least:
+        raise PlanError(
+            f"BatchNorm has no statistics of a single example, and {len(examples)} is all there is",
+            "examples",
+        )
     in_epoch = len(batches(torch.arange(len(examples)), plan.batch_size, at_least=least))
     starts = stage_starts(plan, plan.epochs * in_epoch)
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)

@@ -25,6 +25,9 @@ class Fault(NamedTuple):
     message: str
 
 
+# So many first letters of a word say which one is meant.
+_TELLING = 3
+
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -77,8 +80,15 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
     >>> did_you_mean("layrs", ["layers", "policy"])
     '; did you mean "layers"?'
+
+    One that begins so is meant rather than one that is as near otherwise.
+
+    >>> did_you_mean("mnist", ["femnist", "mnist-writers"])
+    '; did you mean "mnist-writers"?'
     """
-    near = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.6)
+    begun, words = str(word).lower(), list(known)
+    near = [each for each in words if len(begun) >= _TELLING and each.startswith(begun)]
+    near = near or difflib.get_close_matches(begun, words, n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 

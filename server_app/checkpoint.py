@@ -96,7 +96,7 @@ class CheckpointFolder:
         document = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if document["identity"] != self._identity:
             raise StateError(
-                f"{folder}: the checkpoint is of another strategy or model "
+                f"{folder}: the checkpoint is of another strategy, model or data "
                 f"({document['identity']}, this run is {self._identity}); resume with the "
                 "strategy that the run was started with"
             )

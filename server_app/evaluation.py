@@ -61,7 +61,8 @@ def predict(task: Task, arrays: Arrays, inputs: Tensor) -> Tensor:
     model.eval()
     prepare = task.prepare
     with torch.no_grad():
-        return torch.cat([model(prepare(batch)) for batch in torch.split(inputs, BATCH)])
+        # Copies: a model may begin with an operation in place, and the inputs are used again.
+        return torch.cat([model(prepare(batch.clone())) for batch in torch.split(inputs, BATCH)])
 
 
 def score(task: Task, outputs: Tensor, targets: Tensor) -> Score:

@@ -20,7 +20,7 @@ from safetensors.numpy import save
 from device_profiles.fleet import fleet_from_text, fleet_text
 from fedfreeze import strict_toml
 from fedfreeze.code_digest import code_digest
-from fedfreeze.errors import ConfigError, FedFreezeError, FleetError, StateError
+from fedfreeze.errors import FedFreezeError, FleetError, StateError
 from fedfreeze.messages import NO_TEXT, SIMULATED
 from fedfreeze.run_folder import RunFailure, RunState, RunStatus
 from fedfreeze.wall_clock import SystemClock, WallClock
@@ -34,6 +34,7 @@ from strategies.enrolment import wait_for_nodes
 from strategies.flower import FedFreeze
 from strategies.round_result import RoundResult
 from tasks.loading import load
+from tasks.rehearsal import rehearse
 from tasks.spread import Viewpoints, spread, viewpoints
 
 
@@ -63,6 +64,8 @@ class Run:
         self.task = load(self.settings.task, self.settings.options)
         self.data_dir = request.data_dir
         layout = self.task.layout()
+        rehearse(self.task, self.data_dir)
+        self.task.check_division(self.settings.split, self.data_dir)
         fleet = request.fleet_toml or fleet_text(self.settings.fleet)
         self.fleet = fleet_from_text(fleet, "fleet.toml")
         self.exchange = Exchange(self.clock)
@@ -77,11 +80,6 @@ class Run:
         )
         self.validation = self.task.validation(self.settings.split, self.data_dir)
         self.test = self.task.test(self.data_dir)
-        if not len(self.validation):
-            raise ConfigError(
-                f"data.validation-share: {self.settings.data.validation_share:g} of the training "
-                f'examples of task "{self.task.name}" is not one; raise it'
-            )
         self.checkpoints = CheckpointFolder(self.folder.checkpoint, self._identity())
         self.rounds = Lines(self.folder.rounds)
         self.decisions = Lines(self.folder.decisions)
@@ -294,5 +292,6 @@ class Run:
     def _identity(self) -> str:
         """Of everything that a checkpoint depends on; the number of rounds may grow."""
         settings: Mapping[str, Any] = self.settings.model_dump(mode="json", exclude={"rounds"})
-        text = json.dumps([settings, self.strategy.layout.fingerprint], sort_keys=True)
+        data = self.task.dataset(self.data_dir).fingerprint
+        text = json.dumps([settings, self.strategy.layout.fingerprint, data], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

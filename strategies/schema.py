@@ -103,6 +103,7 @@ class Strategy(Settings):
             pretrained=self.model.pretrained,
             layers=self.model.own_layers,
             augment=self.data.augment,
+            test_examples=self.data.test_examples,
         )
 
     @property

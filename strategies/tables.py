@@ -127,6 +127,9 @@ class Data(Table):
     validation_share: float = Field(
         0.1, gt=0, lt=0.5, description="share of the training data that the server validates on"
     )
+    test_examples: PositiveInt | None = Field(
+        None, description="how many test examples each round is measured on; all when absent"
+    )
     augment: bool = Field(
         False, description="change training examples at random, as the task knows how"
     )

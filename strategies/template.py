@@ -14,6 +14,7 @@ FIRST_VALUES = {
     "rounds": "30",
     "name": '"timm:resnet18"',
     "pretrained": '"hub"',
+    "test-examples": "1000",
     "clip-norm": "1.0",
 }
 

@@ -75,6 +75,11 @@ class FlowerTask(Task):
 
     own: OwnData
 
+    @property
+    def divided_by(self) -> str:
+        """The module's function."""
+        return "its own load_data()"
+
     def client_examples(
         self, client: int, clients: int, split: Split, data_dir: str | None
     ) -> Examples:
@@ -94,6 +99,22 @@ class FlowerTask(Task):
         raise ConfigError(
             f'task "{self.name}" divides its data by itself, in load_data(); [data] has no say'
         )
+
+    def check_division(self, split: Split, data_dir: str | None) -> None:
+        """Nothing to check: the module divides its data itself."""
+
+    def client_targets(
+        self, clients: int, split: Split, data_dir: str | None
+    ) -> tuple[NDArray[Any], ...]:
+        """Targets of each client's own training loader."""
+        del split, data_dir
+        return tuple(
+            np.asarray(_client(self.own, client, clients).targets) for client in range(clients)
+        )
+
+    def validation_count(self, split: Split, data_dir: str | None) -> int:
+        """As many as :meth:`validation` gives."""
+        return len(self.validation(split, data_dir))
 
     def validation(self, split: Split, data_dir: str | None) -> Examples:
         """Every second held-out example."""

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from fedfreeze.errors import ConfigError
+from fedfreeze.errors import ConfigError, FedFreezeError
 from tasks.flower_task import flower_task, is_flower_task
 from tasks.options import AS_THE_TASK_IS, Options
 from tasks.registry import module_of
@@ -50,7 +50,9 @@ def _module(name: str, module_name: str) -> ModuleType:
             f'task "{name}": module {module_name} cannot be imported: {error}; '
             "it must be installed where the server and the boards run"
         ) from error
-    except Exception as error:  # whatever the user's code raises
+    except FedFreezeError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise ConfigError(
             f'task "{name}": module {module_name} does not run: {type(error).__name__}: {error}'
         ) from error
@@ -69,7 +71,9 @@ def _from_file(path: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's code raises
+    except FedFreezeError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise ConfigError(
             f'task "{path}": the file does not run: {type(error).__name__}: {error}'
         ) from error

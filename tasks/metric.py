@@ -29,14 +29,22 @@ class Metric:
 # ---- classes: outputs [n, classes], targets int[n]
 
 
+def predicted(outputs: Tensor) -> Tensor:
+    """The class with the largest output, ``int64[n]``; -1, which is none, where one is NaN.
+
+    ``argmax`` alone takes NaN for the largest: a model that has diverged would seem to know the
+    first class.
+    """
+    return outputs.argmax(1).masked_fill(outputs.isnan().any(1), -1)
+
+
 def _accuracy(outputs: Tensor, targets: Tensor) -> float:
-    return float((outputs.argmax(1) == targets).double().mean())
+    return float((predicted(outputs) == targets).double().mean())
 
 
 def _macro_f1(outputs: Tensor, targets: Tensor) -> float:
-    predicted = outputs.argmax(1)
     # One row for the true class of each example, one for the predicted one.
-    pairs = torch.stack([targets.long(), predicted])
+    pairs = torch.stack([targets.long(), predicted(outputs)])
     classes, at = torch.unique(pairs, return_inverse=True)
     count = len(classes)
     in_targets, in_predictions = (row.bincount(minlength=count).double() for row in at)

@@ -17,12 +17,14 @@ class Options:
         pretrained: where initial weights come from: "hub" or a file; None for random ones.
         layers: "auto", one of the model's groupings, or globs of the strategy's own.
         augment: whether training examples are changed at random.
+        test_examples: how many of the test half to measure on; None for all.
     """
 
     model: str | None = None
     pretrained: str | None = None
     layers: str | OwnLayers = "auto"
     augment: bool = False
+    test_examples: int | None = None
 
 
 # What a strategy chooses that says nothing of its task.

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from fedfreeze.errors import ConfigError, StateError
+from fedfreeze.messages import printable
 from tasks.download import file_digest
 
 HUB = "hub"
@@ -29,6 +29,7 @@ Loader = Callable[[nn.Module, str], str]
 # Under these keys a training script may have put the weights beside its optimizer's state.
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 _MOST_NAMED = 3
+_MOST_TEXT = 120
 
 # One matrix for query, key and value: timm's name of it, and that of nn.MultiheadAttention.
 _FUSED = re.compile(
@@ -62,11 +63,15 @@ def named_file(origin: str) -> Path:
     Raises:
         ConfigError: there is none.
     """
-    path = Path(origin).expanduser()
-    if not path.is_file():
+    try:
+        path = Path(origin).expanduser()
+        is_file = path.is_file()
+    except (OSError, RuntimeError, ValueError):  # no name that a file could have, or no such home
+        path, is_file = Path(origin), False
+    if not is_file:
         raise ConfigError(
-            f'model.pretrained: expected "{HUB}" or a file, there is no file {path}; '
-            "give its whole path"
+            f'model.pretrained: expected "{HUB}" or a file, there is no file '
+            f"{printable(str(path))}; give its whole path"
         )
     return path
 
@@ -87,19 +92,26 @@ def read_weights(path: Path) -> Tensors:
             return load_file(path, device="cpu")
         # Only tensors and plain containers are unpickled: no code of the file runs.
         content: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
+    except pickle.UnpicklingError as error:
+        # torch's own text says how to run the code that the file holds.
         raise StateError(
-            f"{path}: expected a safetensors file or a torch file of tensors only: {reason}"
+            f"{path}: expected a safetensors file or a torch file of tensors only: it is torn or "
+            "holds objects, whose code is not run; save the model's state_dict()"
+        ) from error
+    except Exception as error:  # a torn file makes the readers raise errors of any kind
+        reason = str(error).partition("\n")[0].partition(". ")[0] or "it ends too early"
+        raise StateError(
+            f"{path}: expected a safetensors file or a torch file of tensors only: "
+            f"{type(error).__name__}: {printable(reason, _MOST_TEXT)}"
         ) from error
     for wrapper in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
     if not isinstance(content, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
+        isinstance(name, str) and _is_plain(value) for name, value in content.items()
     ):
         raise StateError(
-            f"{path}: expected a table of tensors by name, got something else; "
+            f"{path}: expected a table of dense tensors by name, got something else; "
             "save the model's state_dict()"
         )
     # Data-parallel training puts the model into a module of this name.
@@ -130,11 +142,13 @@ def fill(model: nn.Module, tensors: Tensors, heads: Iterable[str], where: str) -
             f"model.pretrained: {where} does not fit this model: {'; '.join(misfits)}; "
             "give weights of the same model, or remove the key"
         )
-    for name, value in given.items():
+    # As the model has them: a number of 64 bits may be none of 32.
+    cast = {name: value.to(body[name].dtype) for name, value in given.items()}
+    for name, value in cast.items():
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
             raise StateError(f"{where}: {name} holds numbers that are not finite")
     with torch.no_grad():
-        for name, value in given.items():
+        for name, value in cast.items():
             body[name].copy_(value)
 
 
@@ -180,17 +194,38 @@ def _misfits(body: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[st
         for name, value in body.items()
         if name in given and given[name].shape != value.shape
     ]
+    # Counters are whole numbers in a model, and not in every file.
+    kinds = [
+        f"{name} is {str(given[name].dtype).removeprefix('torch.')}"
+        for name, value in body.items()
+        if name in given
+        and (
+            given[name].is_complex() or value.is_floating_point() > given[name].is_floating_point()
+        )
+    ]
     return [
         f"{text} {_shortened(names)}"
         for text, names in (
             ("it lacks", missing),
             ("it has what the model does not:", unknown),
             ("of another shape:", other),
+            ("no real numbers:", kinds),
         )
         if names
     ]
 
 
+def _is_plain(value: Any) -> bool:
+    """A tensor with numbers of its own: not sparse, quantised, or without memory."""
+    return (
+        isinstance(value, Tensor)
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and not value.is_quantized
+    )
+
+
 def _shortened(names: list[str]) -> str:
     more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    shown = [printable(name, _MOST_TEXT) for name in names[:_MOST_NAMED]]
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

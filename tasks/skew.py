@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +38,14 @@ class Skew:
     majority_share: float | None = None
 
 
-def counts(labels: NDArray[Any], parts: tuple[NDArray[np.int64], ...], classes: int) -> Counts:
+def counts(labels: Sequence[NDArray[Any]], classes: int) -> Counts:
     """Examples of each class that each client holds, ``[clients, classes]``.
 
     Args:
-        labels: classes from 0 of all training examples.
-        parts: positions of each client's examples.
+        labels: of each client's examples, from 0.
         classes: how many there are.
     """
-    return np.array([np.bincount(labels[part], minlength=classes) for part in parts], np.int64)
+    return np.array([np.bincount(mine, minlength=classes) for mine in labels], np.int64)
 
 
 def skew(held: Counts, *, has_classes: bool = True) -> Skew:

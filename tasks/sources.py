@@ -43,7 +43,8 @@ class Place:
         if self.folder is None:
             return None
         for candidate in candidates:
-            if (path := self.folder / candidate).exists():
+            path = self.folder / candidate
+            if os.path.exists(path):  # noqa: PTH110  # never raises
                 return path
         if self.demanded:
             raise ConfigError(
@@ -52,13 +53,48 @@ class Place:
             )
         return None
 
+    def need(self, what: str, candidates: Sequence[str]) -> Path:
+        """As :meth:`find`, for data that is nowhere else.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        path = self.find(what, candidates)
+        if path is None:
+            raise ConfigError(
+                f"expected {what} as {' or '.join(candidates)} below a data folder, found none; "
+                f"name the folder with --data-dir, with data-dir in a board's node config, or "
+                f"with {VARIABLE}"
+            )
+        return path
+
 
 def place(data_dir: str | None) -> Place:
     """The named folder, or the one in the environment, or none."""
     if data_dir:
-        return Place(Path(data_dir).expanduser(), demanded=True)
+        return Place(expanded(data_dir, "data-dir"), demanded=True)
     variable = os.environ.get(VARIABLE)
-    return Place(Path(variable).expanduser() if variable else None)
+    return Place(expanded(variable, VARIABLE) if variable else None)
+
+
+def expanded(folder: str, source: str) -> Path:
+    """The path with ``~`` filled in.
+
+    Args:
+        folder: as somebody wrote it.
+        source: where, for the message.
+
+    Raises:
+        ConfigError: it begins with the home of a user that is not known here.
+    """
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError as error:
+        home = Path(folder).parts[0]
+        raise ConfigError(
+            f'{source}: expected a folder, got "{folder}", and this machine knows no home '
+            f"{home}; write the path in full"
+        ) from error
 
 
 def missing(what: str, candidates: Sequence[str], command: str) -> ConfigError:
@@ -69,7 +105,10 @@ def missing(what: str, candidates: Sequence[str], command: str) -> ConfigError:
         candidates: where it would be below a data folder, the usual one first.
         command: what fetches it, or where to get it.
     """
+    variable = os.environ.get(VARIABLE)
+    looked = f", nor in {VARIABLE}={variable}" if variable else ""
     return ConfigError(
-        f"{what} does not ship with the project and was found nowhere; put it below a folder as "
-        f"{' or '.join(candidates)} and name that folder with data-dir or {VARIABLE}; {command}"
+        f"{what} does not ship with the project and was found nowhere{looked}; put it below a "
+        f"folder as {' or '.join(candidates)} and name that folder with data-dir or {VARIABLE}; "
+        f"{command}"
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedfreeze.errors import ConfigError
-from tasks.metric import ACCURACY, Metric
+from tasks.metric import ACCURACY, Metric, predicted
 from tasks.partition import Split
 from tasks.partition.split import has_classes
 from tasks.task import Task
@@ -82,7 +82,7 @@ class LabelMixes:
         """One value a client that shares a class with the test half."""
         known = torch.from_numpy(self.classes)
         of_class = targets.long()[None] == known[:, None]
-        right = outputs.argmax(1) == targets
+        right = predicted(outputs) == targets
         counts = of_class.sum(1).numpy().astype(np.float64)
         hits = (of_class & right[None]).sum(1).numpy().astype(np.float64)
         present = counts > 0
@@ -114,16 +114,12 @@ def viewpoints(task: Task, split: Split, clients: int, data_dir: str | None) -> 
         owners = data.test_groups
         metric = ACCURACY if has_accuracy else task.metric
         return Owners(metric, tuple(np.flatnonzero(owners == one) for one in np.unique(owners)))
-    labels = np.asarray(data.train.targets)
+    held = task.client_targets(clients, split, data_dir)
+    labels = np.concatenate(held)
     if not has_accuracy or not has_classes(labels):
         return None
-    classes, numbers = np.unique(labels, return_inverse=True)
-    counts = np.array(
-        [
-            np.bincount(numbers[mine], minlength=len(classes))
-            for mine in task.division(clients, split, data_dir)
-        ]
-    )
+    classes = np.unique(labels)
+    counts = np.array([(mine[:, None] == classes[None]).sum(0) for mine in held])
     return LabelMixes(classes.astype(np.int64), counts / counts.sum(1, keepdims=True))
 
 

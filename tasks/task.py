@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedfreeze.errors import ConfigError
+from fedfreeze.errors import ConfigError, FedFreezeError
 from fedfreeze.layout import Arrays, Layout
 from tasks.dataset import Dataset, Examples
+from tasks.declaration import check_dataset, settled
 from tasks.inputs import Inputs
 from tasks.metric import ACCURACY, Metric
 from tasks.models.spec import ModelSpec
@@ -61,6 +62,10 @@ class Task:
     layers: str | OwnLayers = "auto"
     options: Options = AS_THE_TASK_IS
 
+    def __post_init__(self) -> None:
+        for part, value in settled(self).items():
+            object.__setattr__(self, part, value)
+
     # ---- the model
 
     @property
@@ -82,9 +87,28 @@ class Task:
         """The model with random weights from torch's current random state; callers seed.
 
         Fused attention is split into separate projections, so that their layers can freeze alone.
+
+        Raises:
+            ConfigError: it cannot be built.
         """
-        outputs = self.outputs or len(self.labels)
-        return split_attention(self.spec.build(self.inputs, outputs))
+        return split_attention(self._built())
+
+    def _built(self) -> nn.Module:
+        try:
+            model = self.spec.build(self.inputs, self.outputs or len(self.labels))
+        except FedFreezeError:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise ConfigError(
+                f'task "{self.name}": {self._model_name} cannot be built: '
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(model, nn.Module):
+            raise ConfigError(
+                f'task "{self.name}": expected the function model to return a torch.nn.Module, '
+                f"got {model!r:.80}"
+            )
+        return model
 
     def layout(self) -> Layout:
         """The model's layers with their traced costs.
@@ -104,7 +128,7 @@ class Task:
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = self.spec.build(self.inputs, self.outputs or len(self.labels))
+            model = self._built()
             source = self._pretrain(model)
             state = split_attention(model).state_dict()
         arrays = {name: np.array(state[name].cpu().numpy()) for name in self.layout().tensors}
@@ -179,14 +203,32 @@ class Task:
 
     # ---- the data
 
+    @property
+    def divided_by(self) -> str:
+        """What divides the data, if not the strategy."""
+        return ""
+
     def dataset(self, data_dir: str | None) -> Dataset:
-        """The whole data set; read once per process.
+        """The data set, with as many test examples as the strategy wants; read once per process.
 
         Raises:
             ConfigError: it is not where it should be.
             StateError: a file is torn.
         """
-        return _dataset(self.read, place(data_dir))
+        data = self._read(place(data_dir))
+        most = self.options.test_examples
+        return data if most is None else data.with_tests(most)
+
+    def _read(self, where: Place) -> Dataset:
+        try:
+            data = _dataset(self.read, where)
+        except FedFreezeError:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise ConfigError(
+                f'task "{self.name}": its data cannot be read: {type(error).__name__}: {error}'
+            ) from error
+        return check_dataset(self.name, data)
 
     def client_examples(
         self, client: int, clients: int, split: Split, data_dir: str | None
@@ -207,10 +249,39 @@ class Task:
         """Positions in the training half of each client's examples."""
         return _division(self, clients, split, data_dir)
 
+    def check_division(self, split: Split, data_dir: str | None) -> None:
+        """Refuse a split that does not suit the data, however many clients there are.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        self.division(1, split, data_dir)
+
+    def client_targets(
+        self, clients: int, split: Split, data_dir: str | None
+    ) -> tuple[NDArray[Any], ...]:
+        """Targets of what each client trains on: who holds what."""
+        targets = _numbers(self.dataset(data_dir).train.targets)
+        return tuple(targets[mine] for mine in self.division(clients, split, data_dir))
+
+    def validation_count(self, split: Split, data_dir: str | None) -> int:
+        """How many examples the server validates on; 0 is what :meth:`validation` refuses."""
+        return len(split.validation(_numbers(self.dataset(data_dir).train.targets)))
+
     def validation(self, split: Split, data_dir: str | None) -> Examples:
-        """The server's own share of the training half, which no client holds."""
+        """The server's own share of the training half, which no client holds.
+
+        Raises:
+            ConfigError: the share is less than one example.
+        """
         data = self.dataset(data_dir)
-        return data.train.at(split.validation(_numbers(data.train.targets)))
+        chosen = split.validation(_numbers(data.train.targets))
+        if not len(chosen):
+            raise ConfigError(
+                f"data.validation-share: {split.validation_share:g} of the {len(data.train)} "
+                f'training examples of task "{self.name}" is not one; raise it'
+            )
+        return data.train.at(chosen)
 
     def test(self, data_dir: str | None) -> Examples:
         """The test half: reported, never used for a decision."""
@@ -239,7 +310,15 @@ def _layout(task: Task) -> Layout:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = task.build()
-        example = task.prepare(task.inputs.example(2))
+        try:
+            example = task.prepare(task.inputs.example(2))
+        except FedFreezeError:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise ConfigError(
+                f'task "{task.name}": no example can be made of its inputs and preprocessing: '
+                f"{type(error).__name__}: {error}"
+            ) from error
     return trace(model, example, task.name, task.groups)
 
 

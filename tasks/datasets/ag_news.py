@@ -38,6 +38,8 @@ def _half(path: Path) -> Texts:
     try:
         for row in reader:
             number = reader.line_num
+            if not row:  # an empty line
+                continue
             if len(row) != _COLUMNS:
                 raise StateError(
                     f"{path}:{number}: expected class, title, description, got {len(row)} columns; "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import re
 import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from tasks.dataset import Dataset, Examples
 from tasks.datasets.idx import as_examples
 from tasks.datasets.image_files import decode, files_in
 from tasks.datasets.kept import Allocate, Arrays, kept
+from tasks.datasets.reading import reading
 from tasks.download import Download
 from tasks.sources import Place, missing
 
@@ -169,7 +169,8 @@ def _from_files(published: _Set, folder: Path, half: str) -> Examples:
         if not path.is_file():
             raise StateError(f"{path}: expected this file beside the others; fetch the set again")
         _accept_size(published, path, path.stat().st_size)
-        parts.append(_records(published, path, path.read_bytes()))
+        with reading(path):
+            parts.append(_records(published, path, path.read_bytes()))
     records = np.concatenate(parts)
     return as_examples(*_taken_apart(published, records))
 
@@ -177,19 +178,20 @@ def _from_files(published: _Set, folder: Path, half: str) -> Examples:
 def _from_archive(published: _Set, path: Path, allocate: Allocate) -> None:
     wanted = {name for names in published.halves.values() for name in names}
     parts: dict[str, NDArray[np.uint8]] = {}
-    try:
-        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                name = Path(member.name).name
-                if name not in wanted or not member.isfile():
-                    continue
-                _accept_size(published, path / name, member.size)
-                file = archive.extractfile(member)
-                parts[name] = _records(published, path / name, file.read() if file else b"")
-            while stream.read(1 << 20):  # its checksum stands at the end
-                pass
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise StateError(f"{path}: cannot be read: {error}; fetch the file again") from error
+    with (
+        reading(path),
+        gzip.open(path) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
+        for member in archive:
+            name = Path(member.name).name
+            if name not in wanted or not member.isfile():
+                continue
+            _accept_size(published, path / name, member.size)
+            file = archive.extractfile(member)
+            parts[name] = _records(published, path / name, file.read() if file else b"")
+        while stream.read(1 << 20):  # its checksum stands at the end
+            pass
     if absent := sorted(wanted - set(parts)):
         raise StateError(f"{path}: expected {', '.join(absent)} in it; fetch the file again")
     for half, names in published.halves.items():

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fedfreeze.errors import ConfigError, StateError
 from tasks.dataset import Dataset, Examples
 from tasks.datasets.kept import Allocate, Arrays, kept
+from tasks.datasets.reading import reading
 from tasks.sources import Place, missing
 
 LABELS = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
@@ -111,12 +112,9 @@ def _writers(folder: Path) -> list[_Writer]:
 
 def _read(path: Path) -> Iterator[_Writer]:
     """One writer after the other: a file may be far larger than its images."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            for name, values in _entries(_Text(file, path)):
-                yield _Writer(name, *_arrays(path, name, values))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise StateError(f"{path}: not one of LEAF's JSON files: {error}") from error
+    with reading(path), path.open(encoding="utf-8") as file:
+        for name, values in _entries(_Text(file, path)):
+            yield _Writer(name, *_arrays(path, name, values))
 
 
 class _Text:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import math
 import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from fedfreeze.errors import ConfigError, StateError
 from tasks.dataset import Examples
+from tasks.datasets.reading import reading
 
 # More than any set of this kind holds; a header that claims more is not read further.
 _MOST_ITEMS = 1_000_000
@@ -51,22 +51,19 @@ def read_idx(
     path = plain if plain.is_file() else zipped
     code, kind = _TYPES[np.dtype(dtype)]
     dimensions = 1 + len(item)
-    with path.open("rb") if path == plain else gzip.open(path, "rb") as file:
-        try:
-            header = file.read(4 + 4 * dimensions)
-            if header[:4] != bytes((0, 0, code, dimensions)) or len(header) != 4 + 4 * dimensions:
-                raise StateError(f"{path}: not an IDX file of {kind} in {dimensions} dimensions")
-            count, *shape = struct.unpack(f">{dimensions}I", header[4:])
-            if tuple(shape) != item or count > _MOST_ITEMS:
-                raise StateError(
-                    f"{path}: expected at most {_MOST_ITEMS} items of shape {item}, "
-                    f"got {count} of shape {tuple(shape)}"
-                )
-            expected = count * math.prod(item) * np.dtype(dtype).itemsize
-            # One byte more than expected shows an excess without unpacking it.
-            raw = file.read(expected + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise StateError(f"{path}: cannot be read: {error}") from error
+    with reading(path), path.open("rb") if path == plain else gzip.open(path, "rb") as file:
+        header = file.read(4 + 4 * dimensions)
+        if header[:4] != bytes((0, 0, code, dimensions)) or len(header) != 4 + 4 * dimensions:
+            raise StateError(f"{path}: not an IDX file of {kind} in {dimensions} dimensions")
+        count, *shape = struct.unpack(f">{dimensions}I", header[4:])
+        if tuple(shape) != item or count > _MOST_ITEMS:
+            raise StateError(
+                f"{path}: expected at most {_MOST_ITEMS} items of shape {item}, "
+                f"got {count} of shape {tuple(shape)}"
+            )
+        expected = count * math.prod(item) * np.dtype(dtype).itemsize
+        # One byte more than expected shows an excess without unpacking it.
+        raw = file.read(expected + 1)
     if len(raw) != expected:
         came = f"{len(raw)} bytes" if len(raw) < expected else "more"
         raise StateError(

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import io
-import lzma
 import re
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from fedfreeze.errors import StateError
+from tasks.datasets.reading import reading
 
 # A small image is some kilobytes; a list of names some hundred.
 _MOST_BYTES = 4 << 20
 # More than any set of small images holds.
 _MOST_FILES = 1_000_000
+# Of a tar archive, which is read into memory; CIFAR-10 as images has 150 MB.
+_MOST_TAR_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,14 @@ def files_in(origin: Path, wanted: re.Pattern[str]) -> Files:
     """
     if origin.is_dir():
         return _in_folder(origin, wanted)
-    try:
-        if zipfile.is_zipfile(origin):
-            return _in_zip(origin, wanted)
-        return _in_tar(origin, wanted)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise StateError(f"{origin}: cannot be read: {error}; fetch the file again") from error
-    except (tarfile.TarError, zipfile.BadZipFile) as error:
-        raise StateError(
-            f"{origin}: expected a zip or tar archive: {error}; fetch the file again"
-        ) from error
+    with reading(origin):
+        read = _in_zip if zipfile.is_zipfile(origin) else _in_tar
+        try:
+            return read(origin, wanted)
+        except (tarfile.TarError, zipfile.BadZipFile) as error:
+            raise StateError(
+                f"{origin}: expected a zip or tar archive: {error}; fetch the file again"
+            ) from error
 
 
 def decode(files: Files, names: Sequence[str], into: NDArray[np.uint8]) -> None:
@@ -75,24 +74,30 @@ def decode(files: Files, names: Sequence[str], into: NDArray[np.uint8]) -> None:
     """
     height, width = into.shape[-2:]
     for target, name in zip(into, names, strict=True):
-        try:
-            with Image.open(io.BytesIO(files.read(name)), formats=("JPEG", "PNG")) as image:
-                # The header alone was read so far: a huge image is refused before it is decoded.
-                if image.size != (width, height):
-                    raise StateError(
-                        f"{files.origin}: {name}: expected an image of {width}x{height} pixels, "
-                        f"got {image.size[0]}x{image.size[1]}"
-                    )
-                target[:] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise StateError(f"{files.origin}: {name}: cannot be decoded: {error}") from error
+        where = f"{files.origin}: {name}"
+        with reading(where), _opened(where, files.read(name)) as image:
+            # The header alone was read so far: a huge image is refused before it is decoded.
+            if image.size != (width, height):
+                raise StateError(
+                    f"{where}: expected an image of {width}x{height} pixels, "
+                    f"got {image.size[0]}x{image.size[1]}"
+                )
+            target[:] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
+
+
+def _opened(where: str, content: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(content), formats=("JPEG", "PNG"))
+    except UnidentifiedImageError as error:  # its text shows an address in memory
+        raise StateError(f"{where}: expected a JPEG or PNG image; fetch the file again") from error
 
 
 def _in_folder(folder: Path, wanted: re.Pattern[str]) -> Files:
     def read(name: str) -> bytes:
         path = folder / name
-        _accept(folder, name, path.stat().st_size)
-        return path.read_bytes()
+        with reading(path):
+            _accept(folder, name, path.stat().st_size)
+            return path.read_bytes()
 
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return Files(folder, _matching(folder, names, wanted), read)
@@ -102,10 +107,8 @@ def _in_zip(path: Path, wanted: re.Pattern[str]) -> Files:
     archive = zipfile.ZipFile(path)  # stays open for `read`; closed with the last reference to it
 
     def read(name: str) -> bytes:
-        try:
+        with reading(f"{path}: {name}"):
             return archive.read(name)
-        except (zipfile.BadZipFile, zlib.error) as error:
-            raise StateError(f"{path}: {name}: {error}; fetch the file again") from error
 
     infos = [info for info in archive.infolist() if wanted.fullmatch(info.filename)]
     for info in infos:
@@ -115,12 +118,19 @@ def _in_zip(path: Path, wanted: re.Pattern[str]) -> Files:
 
 def _in_tar(path: Path, wanted: re.Pattern[str]) -> Files:
     contents: dict[str, bytes] = {}
+    total_bytes = 0
     with tarfile.open(path, "r|*") as archive:
         for member in archive:
             _accept(path, member.name, member.size)
             name = member.name.removeprefix("./")
             if not member.isfile() or not wanted.fullmatch(name):
                 continue
+            total_bytes += member.size
+            if total_bytes > _MOST_TAR_BYTES:
+                raise StateError(
+                    f"{path}: expected at most {_MOST_TAR_BYTES} bytes of images, got more; "
+                    "unpack it and name the folder"
+                )
             file = archive.extractfile(member)
             contents[name] = file.read() if file else b""
             _accept_count(path, len(contents))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
 import os
 import shutil
@@ -21,11 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedfreeze.run_folder import home
+from tasks.datasets.reading import reading
 from tasks.download import file_digest
 
 _logger = logging.getLogger(__name__)
 
 Arrays = dict[str, NDArray[Any]]
+
+# Which arrays an entry holds, so that one that lost a file is not taken for whole.
+_NAMES = "names.json"
 
 
 class Allocate(Protocol):
@@ -45,8 +50,12 @@ def kept(name: str, origin: Path, decode: Callable[[Allocate], None]) -> Arrays:
         name: of the data set and the version of its decoder; changes when the decoder does.
         origin: the file, or the folder, that it is decoded from.
         decode: asks for each array once and fills it.
+
+    Raises:
+        StateError: ``origin`` cannot be read.
     """
-    folder = home() / "cache" / f"{name}-{fingerprint(origin)[:16]}"
+    with reading(origin):
+        folder = home() / "cache" / f"{name}-{fingerprint(origin)[:16]}"
     stored = _stored(folder)
     if stored is not None:
         return stored
@@ -82,10 +91,10 @@ def _stored(folder: Path) -> Arrays | None:
     try:
         # Copy on write: torch wants arrays that it may write to, and never does.
         return {
-            path.stem: np.load(path, mmap_mode="c", allow_pickle=False)
-            for path in sorted(folder.glob("*.npy"))
+            name: np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
+            for name in json.loads((folder / _NAMES).read_text("utf-8"))
         }
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # noqa: BLE001  # whatever a torn file makes numpy raise
         _logger.warning("%s: cannot be read and is made again: %s", folder, error)
         shutil.rmtree(folder, ignore_errors=True)
         return None
@@ -99,14 +108,15 @@ def _on_disk(decode: Callable[[Allocate], None], unfinished: Path, folder: Path)
             with path.open("r+b") as file:
                 # A full disk shows here and not as a signal when the map is written to.
                 os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-        written.append(array)
+        written[name] = array
         return array
 
-    written: list[np.memmap[Any, Any]] = []
+    written: dict[str, np.memmap[Any, Any]] = {}
     try:
         decode(allocate)
-        for array in written:
+        for array in written.values():
             array.flush()
+        (unfinished / _NAMES).write_text(json.dumps([*written]), "utf-8")
     except OSError as error:
         return _in_memory(decode, folder, error)
     # Another process may have been faster; its arrays are the same.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedfreeze.errors import StateError
+from tasks.datasets.reading import reading
 
 # The .npy header before the values.
 _HEADER_BYTES = 4096
@@ -43,19 +43,15 @@ def read_npz(path: Path, columns: Mapping[str, Column], most_rows: int) -> dict[
     Raises:
         StateError: the file is torn, or its arrays are not these.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name, column in columns.items():
-                size = archive.getinfo(f"{name}.npy").file_size
-                if size > most_rows * column.row_bytes + _HEADER_BYTES:
-                    raise StateError(
-                        f"{path}: expected at most {most_rows} rows of {column.row_bytes} bytes in "
-                        f'"{name}", got {size} bytes; is this another data set?'
-                    )
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: np.asarray(stored[name]) for name in columns}
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise StateError(f"{path}: cannot be read: {_first_line(error)}") from error
+    with reading(path), zipfile.ZipFile(path) as archive:
+        for name, column in columns.items():
+            size = archive.getinfo(f"{name}.npy").file_size
+            if size > most_rows * column.row_bytes + _HEADER_BYTES:
+                raise StateError(
+                    f"{path}: expected at most {most_rows} rows of {column.row_bytes} bytes in "
+                    f'"{name}", got {size} bytes; is this another data set?'
+                )
+        arrays = {name: _array(archive, f"{name}.npy") for name in columns}
     rows = len(next(iter(arrays.values()))) if next(iter(arrays.values())).ndim else 0
     for name, column in columns.items():
         array, shape = arrays[name], (rows, *column.item)
@@ -67,6 +63,8 @@ def read_npz(path: Path, columns: Mapping[str, Column], most_rows: int) -> dict[
     return arrays
 
 
-def _first_line(error: Exception) -> str:
-    """Of its message; a KeyError's own text is quoted twice."""
-    return str(error.args[0] if error.args else error).splitlines()[0]
+def _array(archive: zipfile.ZipFile, member: str) -> NDArray[Any]:
+    # Not through `np.load`: it answers whatever is no array with the advice to unpickle it.
+    with archive.open(member) as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array

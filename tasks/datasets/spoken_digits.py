@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedfreeze.errors import StateError
 from tasks.dataset import Dataset, Examples
 from tasks.datasets.npz import Column, read_npz
+from tasks.datasets.reading import reading
 from tasks.sources import Place, missing
 
 LABELS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -26,7 +27,7 @@ TEST_RECORDINGS = 5
 
 _FILE = "fsdd_8k_1s.npz"
 _FOLDERS = ("free-spoken-digit-dataset/recordings", "fsdd/recordings", "recordings")
-_NAME = re.compile(r"([0-9])_([a-z]+)_([0-9]+)\.wav")
+_NAME = re.compile(r"([0-9])_([a-z]+)_([0-9]{1,9})\.wav")
 _MOST_RECORDINGS = 100_000
 # Of the longest recording that is opened; FSDD's longest lasts 2.3 s.
 _MOST_SECONDS = 60
@@ -103,17 +104,21 @@ def _recordings(folder: Path) -> tuple[Sounds, Numbers, NDArray[np.str_], Number
 
 def _samples(path: Path) -> Sounds:
     """``int16[8000]``: the first second, silence after its end."""
-    try:
-        with wave.open(str(path), "rb") as file:
-            came = (file.getframerate(), file.getnchannels(), file.getsampwidth())
-            if came != (RATE, 1, 2) or file.getnframes() > _MOST_SECONDS * RATE:
-                raise StateError(
-                    f"{path}: expected at most {_MOST_SECONDS} s at {RATE} Hz, 1 channel of 2 "
-                    f"bytes, got {file.getnframes()} samples at {came[0]} Hz, {came[1]} channels "
-                    f"of {came[2]} bytes"
-                )
-            raw = file.readframes(SAMPLES)
-    except (OSError, EOFError, wave.Error) as error:
-        raise StateError(f"{path}: cannot be read: {error}; fetch the file again") from error
-    sound = np.frombuffer(raw[: len(raw) // 2 * 2], "<i2").astype(np.int16)
+    with reading(path), wave.open(str(path), "rb") as file:
+        came = (file.getframerate(), file.getnchannels(), file.getsampwidth())
+        count = file.getnframes()
+        if came != (RATE, 1, 2) or count > _MOST_SECONDS * RATE:
+            raise StateError(
+                f"{path}: expected at most {_MOST_SECONDS} s at {RATE} Hz, 1 channel of 2 "
+                f"bytes, got {count} samples at {came[0]} Hz, {came[1]} channels "
+                f"of {came[2]} bytes"
+            )
+        raw = file.readframes(SAMPLES)
+    # A file that ends early would else pass for a short recording.
+    if len(raw) != 2 * min(count, SAMPLES):
+        raise StateError(
+            f"{path}: expected {count} samples, the file ends after {len(raw) // 2}; "
+            "fetch the file again"
+        )
+    sound = np.frombuffer(raw, "<i2").astype(np.int16)
     return np.pad(sound, (0, SAMPLES - len(sound)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from fedfreeze.errors import StateError
 from tasks.dataset import Dataset, Examples, Groups
+from tasks.datasets.reading import reading
 from tasks.preparation.tokens import Vocabulary, learn, read_vocabulary
 from tasks.sources import Place
 
@@ -130,7 +130,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     within texts. Bytes that are no UTF-8 become the replacement character.
 
     Raises:
-        StateError: it is torn or too large.
+        StateError: it is torn, empty or too large.
     """
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if text := line.removesuffix("\r"):
@@ -138,19 +138,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_text(path: Path) -> str:
-    """The content of a plain or gzipped UTF-8 file.
+    """The content of a plain or gzipped UTF-8 file, without a byte order mark.
 
     Raises:
-        StateError: it is torn or too large.
+        StateError: it is torn, empty or too large.
     """
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise StateError(f"{path}: cannot be read: {error}; fetch the file again") from error
+    with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        raw = file.read(_MOST_BYTES + 1)
+    if not raw:
+        raise StateError(f"{path}: expected text, the file is empty; fetch it again")
     if len(raw) > _MOST_BYTES:
         raise StateError(f"{path}: expected at most {_MOST_BYTES} bytes of text, got more")
-    return raw.decode("utf-8", errors="replace")
+    return raw.decode("utf-8-sig", errors="replace")
 
 
 def fields(path: Path, number: int, line: str, names: tuple[str, ...]) -> list[str]:

@@ -60,21 +60,28 @@ def hub_file(config: PretrainedCfg) -> Path:
 
 
 def _from_hub(config: PretrainedCfg) -> Path:
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415  # wanted by few runs
+    from huggingface_hub import (  # noqa: PLC0415  # wanted by few runs
+        hf_hub_download,
+        try_to_load_from_cache,
+    )
     from huggingface_hub.errors import (  # noqa: PLC0415
         EntryNotFoundError,
         LocalEntryNotFoundError,
     )
 
-    *first, last = [config.hf_hub_filename] if config.hf_hub_filename else _HUB_FILES
+    names = [str(config.hf_hub_filename)] if config.hf_hub_filename else list(_HUB_FILES)
+    for name in names:  # without the half minute that asking after a newer one takes offline
+        if isinstance(kept := try_to_load_from_cache(str(config.hf_hub_id), name), str):
+            return Path(kept)
+    *first, last = names
     for name in first:
         try:
-            return Path(hf_hub_download(str(config.hf_hub_id), str(name)))
+            return Path(hf_hub_download(str(config.hf_hub_id), name))
         except LocalEntryNotFoundError:  # the hub cannot be reached
             raise
         except EntryNotFoundError:
             continue
-    return Path(hf_hub_download(str(config.hf_hub_id), str(last)))
+    return Path(hf_hub_download(str(config.hf_hub_id), last))
 
 
 def _from_address(url: str) -> Path:

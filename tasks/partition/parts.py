@@ -12,6 +12,9 @@ Indices = NDArray[np.int64]
 # One client's positions, in any order.
 Part = list[np.int64]
 
+# A draw from concentrations above this is its mean to all digits, and sums of them overflow.
+_EVEN = 1e100
+
 
 def by_class(labels: NDArray[Any]) -> list[Indices]:
     """Positions of each class, classes in ascending order.
@@ -23,7 +26,15 @@ def by_class(labels: NDArray[Any]) -> list[Indices]:
 
 
 def shares(concentrations: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """One draw from a Dirichlet distribution; where it underflows, its limit: one has all."""
+    """One draw from a Dirichlet distribution; where it leaves the numbers, its limit.
+
+    That is one who has all for tiny concentrations, and the mean for huge ones.
+    """
+    largest = concentrations.max()
+    if largest > _EVEN:
+        means = concentrations / largest
+        even: NDArray[np.float64] = means / means.sum()
+        return even
     drawn = rng.dirichlet(concentrations)
     if not np.isfinite(drawn).all():
         drawn = np.eye(len(concentrations))[rng.integers(len(concentrations))]

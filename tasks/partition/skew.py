@@ -57,7 +57,9 @@ def label_and_quantity_skew(
     """
     sizes = shares(np.full(clients, quantity_alpha), rng)
     # numpy wants concentrations above 0; a client that drew no size gets next to none of a class.
-    concentrations = np.maximum(alpha * clients * sizes, np.finfo(np.float64).tiny)
+    limits = np.finfo(np.float64)
+    with np.errstate(over="ignore"):
+        concentrations = np.clip(alpha * (clients * sizes), limits.tiny, limits.max)
     return _by_shares(positions, labels, concentrations, rng)
 
 

@@ -115,6 +115,11 @@ class Split:
                 that needs classes or owners where there are none.
         """
         rest = self.pooled(labels)
+        if not len(rest):
+            raise ConfigError(
+                f"expected training examples for the clients, got none: the server's validation "
+                f"share is {self.validation_share} of {len(labels)}; lower data.validation-share"
+            )
         if not 1 <= clients <= len(rest):
             raise ConfigError(
                 f"expected 1 to {len(rest)} clients, one for each training example at most, "

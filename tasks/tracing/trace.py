@@ -11,18 +11,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fedfreeze.errors import LayoutError
 from fedfreeze.layout import Kind, Layer, Layout, TensorSpec
+from tasks.tracing.checks import check_modules, check_sizes_stay, check_tensors
 from tasks.tracing.costs import Places, in_forward_order, layer_costs
 from tasks.tracing.cuts import cuts
-from tasks.tracing.globs import by_globs, listed
+from tasks.tracing.globs import by_globs
 from tasks.tracing.layers import automatic, merged_ties
 from tasks.tracing.tape import Tape, named_state, record
 from tasks.tracing.units import Uses
+
+_WHOLE_NUMBERS = "; whole numbers reach a model as they are unless the task has a preprocessing"
 
 
 def trace(
@@ -47,9 +49,11 @@ def trace(
             parameter that never gets a gradient, uses a parameter in an operation of unknown cost,
             or the globs do not fit.
     """
+    check_modules(model, name)
     state = named_state(model)
-    _check_tensors(model, state, name)
+    check_tensors(model, state, name)
     watched, tape = _run(model, example, name)
+    check_sizes_stay(state, named_state(watched), name)
     if groups is None:
         layer_of = automatic(watched, Uses(tape.first_use(), tape.weights()))
     else:
@@ -75,67 +79,60 @@ def trace(
     )
 
 
-def _check_tensors(model: nn.Module, state: Mapping[str, Tensor], name: str) -> None:
-    parameters = dict(model.named_parameters())
-    if not any(parameter.requires_grad for parameter in parameters.values()):
-        raise LayoutError(
-            f'model "{name}" has no trainable parameter: it has '
-            f"{len(parameters)} parameter(s), none with requires_grad; nothing could be trained"
-        )
-    for key, parameter in parameters.items():
-        if parameter.requires_grad and not parameter.is_floating_point():
-            dtype = str(parameter.dtype).removeprefix("torch.")
-            raise LayoutError(
-                f'model "{name}": parameter "{key}" is {dtype}; only real numbers can be sent, so '
-                "keep its real and imaginary parts as two parameters"
-            )
-    held = {id(tensor) for tensor in state.values()}
-    if lost := [key for key, parameter in parameters.items() if id(parameter) not in held]:
-        raise LayoutError(
-            f'model "{name}": the parameters {listed(lost)} are not in its state_dict(), so they '
-            "could not be sent; do not override state_dict()"
-        )
-    for key, tensor in state.items():
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        try:
-            np.dtype(dtype)
-        except TypeError as error:
-            raise LayoutError(
-                f'model "{name}": tensor "{key}" is {dtype}, which numpy does not have; convert '
-                "the model with .float()"
-            ) from error
-
-
 def _run(model: nn.Module, example: Tensor, name: str) -> tuple[nn.Module, Tape]:
     """A copy that has run once, forward and backward, and its tape."""
     try:
-        watched = copy.deepcopy(model).train()
-    except RuntimeError as error:
+        watched = copy.deepcopy(model)
+    except Exception as error:  # whatever the tensors and attributes of the user's modules raise
         raise LayoutError(
             f'model "{name}" cannot be copied: {error}; use torch.nn.utils.parametrizations in '
             "place of the older hooks that keep computed tensors on modules"
         ) from error
+    watched.train()
     for parameter in watched.parameters():
         parameter.grad = None
     with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # every process must see the same branch of a model that tosses coins
         try:
             tape, output = record(watched, example.detach().clone())
         except LayoutError:
             raise
         except Exception as error:
+            dtype = str(example.dtype).removeprefix("torch.")
             raise LayoutError(
-                f'model "{name}" fails on an example {list(example.shape)} of '
-                f"{str(example.dtype).removeprefix('torch.')}: {type(error).__name__}: {error}"
+                f'model "{name}" fails on an example {list(example.shape)} of {dtype}: '
+                f"{type(error).__name__}: {error}"
+                f"{'' if example.is_floating_point() else _WHOLE_NUMBERS}"
             ) from error
         if not isinstance(output, Tensor):
             raise LayoutError(
                 f'model "{name}" must return one tensor, it returned {type(output).__name__}; '
                 "wrap it in a module that returns the logits alone"
             )
+        if output.dim() == 0 or len(output) != len(example):
+            raise LayoutError(
+                f'model "{name}" must return one row for each example, it returned '
+                f"{list(output.shape)} for {len(example)} examples; leave means and losses to the "
+                "task"
+            )
         if output.requires_grad:  # else the check of gradients names who is cut off
-            with torch.enable_grad():
-                torch.autograd.backward(output.float().square().sum())
+            torch.manual_seed(0)
+            _go_back(watched, example, name)
     return watched, tape
+
+
+def _go_back(watched: nn.Module, example: Tensor, name: str) -> None:
+    """Give every parameter its gradient, on a run that nobody records.
+
+    Recording keeps saved tensors by itself, past autograd's own check that nothing overwrote them.
+    """
+    try:
+        with torch.enable_grad():
+            torch.autograd.backward(watched(example.detach().clone()).float().square().sum())
+    except Exception as error:
+        raise LayoutError(
+            f'model "{name}" fails on the way back from its output: {type(error).__name__}: {error}'
+        ) from error
 
 
 def _check_reached(watched: nn.Module, tape: Tape, layer_of: Mapping[str, str], name: str) -> None:
@@ -150,6 +147,12 @@ def _check_reached(watched: nn.Module, tape: Tape, layer_of: Mapping[str, str], 
             raise LayoutError(
                 f'model "{name}": layer "{layer_of[key]}" got no gradient for "{key}"; use the '
                 "parameter on the way to the output, remove it, or set its requires_grad to False"
+            )
+        if parameter.grad is not None and parameter.grad.layout is not torch.strided:
+            raise LayoutError(
+                f'model "{name}": layer "{layer_of[key]}" gives a sparse gradient for "{key}", '
+                "which optimizers with momentum or weight decay do not take; build the embedding "
+                "without sparse=True"
             )
 
 

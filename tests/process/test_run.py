@@ -52,14 +52,16 @@ def test_a_stopped_run_leaves_no_process_and_is_resumed_to_its_end(command):
 
 
 def test_a_run_that_fails_ends_with_its_servers_exit_code_and_message(command):
-    code, result, err = command.json("run", "--name", "bad", *SMALL, "--set", 'task="no_such.task"')
+    """Nobody can be in time: three void rounds, and the server gives up."""
+    late = ("--set", 'clients.round-deadline="1 ms"', "--rounds", "5")
+    code, result, err = command.json("run", "--name", "bad", *SMALL, *late)
     assert result["success"] is False
-    assert result["error"]["type"] == "ConfigError"
-    assert code == result["error"]["exit_code"] == 3
-    assert "no_such" in result["error"]["message"]
+    assert result["error"]["type"] == "FleetError"
+    assert code == result["error"]["exit_code"] == 6
+    assert "3 void rounds in a row" in result["error"]["message"]
     assert result["error"]["message"] in err
     log = (command.home / "runs" / "bad" / "flower.log").read_text()
-    assert "no_such" in log
+    assert "3 void rounds in a row" in log
     assert "\x1b" not in log
     assert list((command.home / "flower").iterdir()) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -14,6 +15,7 @@ from compression import decode
 from fedfreeze.errors import FleetError, StateError
 from server_app.evaluation import Score
 from server_app.round import Scores
+from tests import tiny_half, tiny_task
 from tests.conftest import records
 from tests.grid import FIRST_NODE
 
@@ -335,6 +337,14 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(small_run):
         f"{tmp.folder.checkpoint}: the checkpoint of round 2 cannot be taken up "
         "(KeyError('run')); start a new run"
     )
+
+
+def test_a_run_is_not_resumed_on_other_data(small_run, monkeypatch):
+    tiny = ('task="tests.tiny_task"', "fleet=high", "compression.compression-ratio=1", "rounds=2")
+    small_run(*tiny).play(until=1)
+    monkeypatch.setattr(tiny_task, "task", replace(tiny_task.task, read=tiny_half.task.read))
+    with pytest.raises(StateError, match="the checkpoint is of another strategy, model or data"):
+        small_run(*tiny, resume=True).play()
 
 
 def test_a_min_nodes_that_is_never_met_ends_with_the_numbers_and_the_fix(small_run):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedfreeze.errors import ConfigError
 from tests.conftest import records
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "your-task.md").read_text("utf-8")
@@ -57,5 +58,9 @@ def test_the_example_trains_and_each_heat_pump_is_a_client(example, small_run):
 
 
 def test_without_its_data_the_example_says_what_to_give(example, small_run):
-    with pytest.raises(FileNotFoundError, match="give --data-dir, a folder that holds"):
+    with pytest.raises(ConfigError) as caught:
         small_run(f"task='{example / 'heat_pump.py'}'", "data.partition=natural")
+    assert str(caught.value) == (
+        "expected heat pump readings as heat_pumps.csv below a data folder, found none; name the "
+        "folder with --data-dir, with data-dir in a board's node config, or with FEDFREEZE_DATA_DIR"
+    )

@@ -119,7 +119,7 @@ def test_an_unknown_task_is_answered_with_the_tasks(capsys):
 def test_a_data_folder_that_is_none_is_refused(tmp_path, capsys):
     path = tmp_path / "none"
     assert exit_code(["data", "fashion-cnn", "--data-dir", str(path)]) == 3
-    assert capsys.readouterr().err == f"--data-dir: expected a folder, {path} is none\n"
+    assert capsys.readouterr().err == f'--data-dir: expected a folder, "{path}" is none\n'
 
 
 def test_options_that_need_a_task_say_so(capsys):
@@ -262,14 +262,14 @@ def test_a_task_that_cannot_be_loaded_is_listed_with_its_problem():
 
 def test_the_table_fits_every_task_and_says_no_where_there_is_no_data(capsys):
     rows = [
-        task_list.ListedTask("one", "What it is.", 3, "writer", "here.npz"),
+        task_list.ListedTask("one", "What it is (Who, 2017).", 3, "writer", "here.npz (9 rows)"),
         task_list.ListedTask("two", "Numbers.", 0, "", None, "nowhere"),
     ]
     Console(width=80).print(task_list.table(rows))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["task", "what", "classes", "owners", "data", "here"],
-        ["one", "What", "it", "is.", "3", "writer", "here.npz"],
+        ["one", "What", "it", "is", "3", "writer", "here.npz"],
         ["two", "Numbers.", "numbers", "-", "no"],
     ]
 
@@ -295,10 +295,13 @@ def test_the_tasks_that_are_said_to_have_owners_have_them(name):
 def test_sentences_by_hand():
     """Client mixes (1, 0) and (1/2, 1/2), the whole (7/8, 1/8): distances 1/8 and 3/8."""
     assert sentences(made_up()) == [
-        "sizes     2 to 6, median 4; largest / smallest 3.0",
-        "mix       0.25 mean total variation from the whole (0: the same mix)",
-        "classes   1.5 of 2 are effective on a client, in the mean",
-        'majority  always "cat" is right for 0.600 of the test',
+        "sizes     2 to 6, median 4 examples a client; largest / smallest 3.0",
+        (
+            "mix       on average 25 % of a client's examples would have to be of another class "
+            "for all clients to have the same mix"
+        ),
+        "classes   on average a client's examples spread like 1.5 of 2 equally common classes",
+        'majority  always to answer "cat", the commonest class, is right for 0.600 of the test',
     ]
 
 
@@ -306,7 +309,9 @@ def test_without_classes_only_sizes_are_said():
     plain = made_up(
         labels=("examples",), has_classes=False, held=np.array([[6], [2]]), test_majority=None
     )
-    assert sentences(plain) == ["sizes     2 to 6, median 4; largest / smallest 3.0"]
+    assert sentences(plain) == [
+        "sizes     2 to 6, median 4 examples a client; largest / smallest 3.0"
+    ]
     found = values(plain)
     assert found["clients"] == [{"client": 0, "examples": 6}, {"client": 1, "examples": 2}]
     assert "labels" not in found
@@ -315,8 +320,8 @@ def test_without_classes_only_sizes_are_said():
 
 def test_owners_are_counted_by_client():
     def read(place):
-        half = Examples(np_tensor([0, 1, 1, 0, 1, 1]), np_tensor([0, 1, 1, 0, 1, 1]))
-        owners = np.array([1, 1, 2, 3, 3, 3])
+        half = Examples(np_tensor([0, 1, 1, 0, 1, 1] * 5), np_tensor([0, 1, 1, 0, 1, 1] * 5))
+        owners = np.array([1, 1, 2, 3, 3, 3] * 5)
         return Dataset(half, half, "made up", "person", owners, owners)
 
     strategy = load_strategy("fedfreeze", ["data.partition=natural"])
@@ -333,12 +338,24 @@ def np_tensor(values):
 
 def test_classes_without_a_label_are_shown_by_their_number():
     def read(place):
-        half = Examples(np_tensor([[0], [1], [1]]), np_tensor([0, 2, 1]))
+        half = Examples(np_tensor([[0], [1], [1]] * 10), np_tensor([0, 2, 1] * 10))
         return Dataset(half, half, "made up")
 
     task = replace(FASHION, labels=("zero",), read=read)
     strategy = load_strategy("fedfreeze", ["data.partition=iid"])
     assert divide(task, strategy, 1, None).labels == ("zero", "1", "2")
+
+
+def test_classes_may_have_any_numbers():
+    def read(place):
+        half = Examples(np_tensor([[0], [1], [1]] * 10), np_tensor([10**12, -1, -1] * 10))
+        return Dataset(half, half, "made up")
+
+    task = replace(FASHION, labels=(), outputs=2, read=read)
+    found = divide(task, load_strategy("fedfreeze", ["data.partition=iid"]), 1, None)
+    assert found.labels == ("-1", "1000000000000")
+    assert found.held.sum(0).tolist() == [18, 9]
+    assert found.test_majority == pytest.approx(2 / 3)
 
 
 def test_a_partition_is_named_with_the_keys_that_it_reads():

@@ -83,7 +83,7 @@ def test_a_resumed_run_takes_the_file_as_it_was(here):
 def test_a_data_dir_that_is_no_folder_is_refused(here):
     with pytest.raises(ConfigError) as caught:
         request.new("fedfreeze", None, [], data_dir="nowhere")
-    assert str(caught.value) == "--data-dir: expected a folder, nowhere is none"
+    assert str(caught.value) == '--data-dir: expected a folder, "nowhere" is none'
 
 
 @pytest.mark.usefixtures("here")

@@ -81,7 +81,7 @@ def test_a_score_goes_by_the_name_of_its_metric():
     record = {"round": 1, "rounds": 2, "test_loss": 0.25, "test_r2": 0.9, "validation_r2": 0.8}
     assert round_line(record) == "round 1/2  r2 0.900  loss 0.25"
     assert summary_lines(figures([record]), 3.0, {}) == [
-        "r2         0.900  (mean of the last three rounds)",
+        "r2         0.900  (of the one round)",
         "time       3 s here",
     ]
 
@@ -89,7 +89,7 @@ def test_a_score_goes_by_the_name_of_its_metric():
 def test_the_summary_says_the_figures_and_where_things_are(tmp_path):
     run = RunFigures(30, "accuracy", 0.8421, 1_800_000, 188_000_000, 40.0, 372.0)
     assert summary_lines(run, 61.4, {"run": tmp_path, "decisions": tmp_path / "d"}) == [
-        "accuracy   0.842  (mean of the last three rounds)",
+        "accuracy   0.842  (mean of the last 3 rounds)",
         "uplink     1.8 MB  (104x less than dense FedAvg)",
         "time       61 s here  (372 s on the simulated boards)",
         f"run        {tmp_path}",
@@ -137,3 +137,13 @@ def test_the_end_of_a_long_text_begins_with_a_whole_line():
 def test_one_line_that_is_too_long_shows_its_end_and_that_it_was_cut():
     assert last_lines("short\n" + "x" * 50 + "end", 10) == "... xxxxxxxend"
     assert last_lines("", 10) == ""
+
+
+def test_the_summary_says_how_the_worst_served_clients_fare():
+    rounds = [
+        {"round": n, "test_accuracy": 0.9, "client_accuracy_worst_tenth": worst}
+        for n, worst in enumerate((0.1, 0.4, 0.5, 0.6), start=1)
+    ]
+    assert summary_lines(figures(rounds), 1.0, {})[1] == (
+        "worst      0.500  (mean of the worst tenth of clients)"
+    )

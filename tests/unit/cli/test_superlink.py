@@ -43,6 +43,19 @@ def test_everything_below_it_stays_offline_single_threaded_and_marked(workspace)
     assert env["FEDFREEZE_RUN_ID"] == "mark"
 
 
+def test_a_data_folder_means_the_same_below_as_where_it_was_named(workspace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    for named, meant in (
+        ("sets", str(tmp_path / "sets")),
+        ("~/sets", "/home/someone/sets"),
+        ("/mnt/sets", "/mnt/sets"),
+        ("", ""),
+    ):
+        env = environment({"FEDFREEZE_DATA_DIR": named}, workspace)
+        assert env["FEDFREEZE_DATA_DIR"] == meant
+
+
 def test_a_program_that_is_not_installed_is_named_with_what_to_install(tmp_path):
     with pytest.raises(
         RunError,

@@ -140,3 +140,13 @@ def test_the_best_error_is_the_smallest():
     name = MEAN_ABSOLUTE_ERROR.name
     epochs = [{"epoch": n, f"validation_{name}": n, f"test_{name}": 0.0} for n in (1, 2)]
     assert best(epochs, MEAN_ABSOLUTE_ERROR)["epoch"] == 1
+
+
+def test_without_validation_examples_nothing_is_trained(capsys):
+    assert exit_code(["train-central", "--set", "data.validation-share=0.0001"]) == 3
+    said = capsys.readouterr()
+    assert said.err == (
+        "data.validation-share: 0.0001 of the 3000 training examples of task "
+        '"fashion-cnn" is not one; raise it\n'
+    )
+    assert said.out == ""

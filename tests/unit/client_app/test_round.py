@@ -193,6 +193,17 @@ def test_a_board_on_which_nothing_fits_sits_out_and_keeps_residual_and_packet(or
     assert third.report.detail == "returned"
 
 
+def test_a_board_with_too_few_examples_for_the_model_sits_out(order):
+    board = BoardRound(order, WHO)
+    board.examples = board.examples.at(np.array([0]))
+    reply = board.play(BLOB)
+    assert reply.packet is None
+    assert reply.report.status == "sat-out"
+    assert reply.report.detail == (
+        "examples: BatchNorm has no statistics of a single example, and 1 is all there is"
+    )
+
+
 def test_a_plan_with_a_smaller_budget_of_the_boards_own_is_reported(order):
     """The strategy allows a hundredth of the dense update, the suggestion claims more."""
     dense = sum(t.nbytes for t in LAYOUT.tensors.values() if t.is_float)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from client_app.training import chosen_device, movements, stage_starts, train
-from fedfreeze.errors import ConfigError, RunError
+from fedfreeze.errors import ConfigError, PlanError, RunError
 from fedfreeze.layout import Layer, Layout, TensorSpec
 from fedfreeze.plan import Plan, Reason, Stage
 from fedfreeze.wall_clock import FakeClock
@@ -195,6 +195,23 @@ def test_every_example_is_seen_once_an_epoch_the_last_partial_batch_included():
     epochs = [list(itertools.chain(*task.batches[at : at + 6])) for at in (0, 6, 12)]
     assert all(sorted(seen) == list(range(EXAMPLES)) for seen in epochs)
     assert epochs[0] != epochs[1]
+
+
+def test_a_model_with_batch_norm_and_a_single_example_cannot_train():
+    examples = Examples(torch.randn(1, 1, 6, 6), torch.zeros(1, dtype=torch.int64))
+    with pytest.raises(PlanError) as caught:
+        run(plan_of((1.0, LAYERS)), examples=examples)
+    assert str(caught.value) == (
+        "BatchNorm has no statistics of a single example, and 1 is all there is"
+    )
+    assert caught.value.limit == "examples"
+
+
+def test_batch_norm_gets_two_examples_where_a_batch_of_one_was_asked_for():
+    task = CountingTask()
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    run(plan_of((1.0, LAYERS), epochs=1, batch_size=1), task=task, examples=examples)
+    assert [len(batch) for batch in task.batches] == [2] * (EXAMPLES // 2)
 
 
 def test_the_loss_is_the_mean_over_the_examples_of_the_last_epoch():

@@ -111,7 +111,7 @@ def test_a_checkpoint_of_another_strategy_is_refused(tmp_path, folder):
     with pytest.raises(StateError) as caught:
         CheckpointFolder(tmp_path / "checkpoint", "other").latest()
     assert str(caught.value) == (
-        f"{tmp_path}/checkpoint/round-000001: the checkpoint is of another strategy or model "
+        f"{tmp_path}/checkpoint/round-000001: the checkpoint is of another strategy, model or data "
         "(identity, this run is other); resume with the strategy that the run was started with"
     )
 

@@ -10,6 +10,7 @@ from torch import nn
 from fedfreeze.errors import ConfigError
 from server_app import evaluation
 from tasks.dataset import Examples
+from tasks.inputs import Values
 from tasks.metric import ACCURACY, MACRO_F1, Metric
 from tasks.task import initial_arrays
 from tests.tiny_task import TinyNet
@@ -80,6 +81,24 @@ def test_no_examples_are_refused():
         'task "tests.tiny_task": expected examples to evaluate on, got none; raise '
         "data.validation-share, or see that the task has a test half"
     )
+
+
+class Doubling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, values):
+        return self.head(values.mul_(2.0))
+
+
+def test_a_model_that_works_in_place_does_not_change_what_it_is_evaluated_on():
+    doubling = replace(tiny, model=Doubling, inputs=Values((4,)))
+    arrays = {name: value.numpy() for name, value in Doubling().state_dict().items()}
+    inputs = torch.ones(3, 4)
+    first = evaluation.predict(doubling, arrays, inputs)
+    assert torch.equal(inputs, torch.ones(3, 4))
+    assert torch.equal(evaluation.predict(doubling, arrays, inputs), first)
 
 
 def test_evaluating_changes_neither_the_arrays_nor_the_random_state():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from client_app.pooled import pooled_examples
 from fedfreeze.errors import ConfigError
 from tasks.loading import load
 from tasks.partition import Split
@@ -128,3 +129,9 @@ def test_a_client_without_a_batch_is_refused(made):
     assert str(caught.value) == (
         "load_data() gave a loader without a batch; a client needs one example"
     )
+
+
+def test_pooled_are_all_examples_that_the_module_trains_on(made):
+    """It holds others out by itself, so the strategy's validation share takes none of them."""
+    task = made()
+    assert len(pooled_examples(task, SPLIT, None)) == len(task.dataset(None).train) == 48

@@ -121,3 +121,26 @@ def test_a_file_that_does_not_run_says_what_its_error_is(tmp_path):
         f'task "{path}": the file does not run: ModuleNotFoundError: No module named '
         "'no_such_library'"
     )
+
+
+def test_a_file_that_exits_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("import sys\nsys.exit('usage: script.py FILE')\n")
+    with pytest.raises(ConfigError) as caught:
+        load(str(path))
+    assert str(caught.value) == (
+        f'task "{path}": the file does not run: SystemExit: usage: script.py FILE'
+    )
+
+
+def test_a_file_whose_task_is_declared_wrongly_says_what_is_wrong_with_it(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        "from torch import nn\nfrom fedfreeze import Task, Values\n"
+        "task = Task('wrong', Values((4,)), read=None, model=nn.Linear(4, 2))\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(str(path))
+    assert str(caught.value) == (
+        'task "wrong": read must be a function from a Place to a Dataset, got None'
+    )

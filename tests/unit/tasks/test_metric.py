@@ -107,3 +107,11 @@ def test_a_metric_of_numbers_refuses_the_outputs_of_classes(metric):
         "expected as many outputs as targets, got outputs [4, 3] for targets [4]; a metric of "
         "numbers suits no classes"
     )
+
+
+@pytest.mark.parametrize("metric", [ACCURACY, MACRO_F1])
+def test_a_model_that_gives_nan_is_right_nowhere(metric):
+    outputs = torch.full((3, 2), float("nan"))
+    assert metric.measure(outputs, torch.tensor([0, 0, 1])) == 0
+    outputs[2] = torch.tensor([0.0, 1.0])
+    assert ACCURACY.measure(outputs, torch.tensor([0, 0, 1])) == pytest.approx(1 / 3)

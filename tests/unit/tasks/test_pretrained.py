@@ -160,8 +160,78 @@ def test_a_torch_file_of_something_else_is_an_error(tmp_path):
     with pytest.raises(StateError) as caught:
         read_weights(path)
     assert str(caught.value) == (
-        f"{path}: expected a table of tensors by name, got something else; "
+        f"{path}: expected a table of dense tensors by name, got something else; "
         "save the model's state_dict()"
+    )
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"], ids=["too long", "no name"])
+def test_a_name_that_no_file_can_have_is_that_of_none(name):
+    assert refused(Small(), name).startswith(
+        'model.pretrained: expected "hub" or a file, there is no file '
+    )
+
+
+def test_the_message_of_an_unsafe_file_does_not_say_how_to_run_its_code(tmp_path):
+    path = tmp_path / "bomb.pth"
+    torch.save({"state_dict": Bomb()}, path)
+    assert refused(Small(), path, StateError) == (
+        f"{path}: expected a safetensors file or a torch file of tensors only: it is torn or holds "
+        "objects, whose code is not run; save the model's state_dict()"
+    )
+
+
+@pytest.mark.parametrize("text", [b"hello", b"\x80", b"c\n", b"(", b"0" * 100])
+def test_whatever_a_file_makes_its_reader_raise_is_a_named_error(tmp_path, text):
+    path = tmp_path / "x.pt"
+    path.write_bytes(text)
+    assert refused(Small(), path, StateError).startswith(
+        f"{path}: expected a safetensors file or a torch file of tensors only: "
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
+@pytest.mark.parametrize("change", [torch.Tensor.to_sparse, lambda tensor: tensor.to("meta")])
+def test_tensors_without_numbers_of_their_own_are_refused(tmp_path, change):
+    path = tmp_path / "x.pt"
+    torch.save({name: change(value) for name, value in Small().state_dict().items()}, path)
+    assert refused(Small(), path, StateError) == (
+        f"{path}: expected a table of dense tensors by name, got something else; "
+        "save the model's state_dict()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [(torch.complex64, "complex64"), (torch.int32, "int32")], ids=str
+)
+def test_weights_that_are_no_real_numbers_are_refused(tmp_path, dtype, kind):
+    path = tmp_path / "x.pt"
+    weights = Small().state_dict()
+    name = next(iter(weights))
+    torch.save({**weights, name: weights[name].to(dtype)}, path)
+    assert refused(Small(), path) == (
+        f"model.pretrained: {path} does not fit this model: no real numbers: {name} is {kind}"
+        "; give weights of the same model, or remove the key"
+    )
+
+
+def test_numbers_that_leave_the_models_precision_are_not_finite(tmp_path):
+    path = tmp_path / "x.pt"
+    weights = {name: value.double() for name, value in Small().state_dict().items()}
+    name = next(iter(weights))
+    torch.save({**weights, name: torch.full_like(weights[name], 1e300)}, path)
+    assert refused(Small(), path, StateError) == (
+        f"{path}: {name} holds numbers that are not finite"
+    )
+
+
+def test_names_in_a_file_reach_no_terminal_as_they_are(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({**Small().state_dict(), "\x1b[2J" + "x" * 1000: torch.zeros(1)}, path)
+    assert refused(Small(), path) == (
+        f"model.pretrained: {path} does not fit this model: it has what the model does not: ?[2J"
+        + "x" * 116
+        + "...; give weights of the same model, or remove the key"
     )
 
 

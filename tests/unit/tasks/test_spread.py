@@ -139,3 +139,9 @@ def test_outputs_of_another_number_of_examples_are_refused():
     with pytest.raises(ConfigError) as caught:
         spread(Owners(ACCURACY, (np.array([0]),)), says([0, 1]), torch.tensor([0]))
     assert str(caught.value) == "expected one output for each test example, got 2 for 1"
+
+
+def test_a_model_that_gives_nan_serves_no_client():
+    seen = viewpoints(task_of([0, 0, 1, 1], [0, 1]), IID, 2, None)
+    found = spread(seen, torch.full((2, 2), float("nan")), torch.tensor([0, 1]))
+    assert found == {"client_accuracy_mean": 0.0, "client_accuracy_worst_tenth": 0.0}

@@ -142,6 +142,15 @@ def test_clients_and_the_servers_validation_share_the_training_half_without_over
     assert TASK.test(None).inputs[:, 0].div(4).tolist() == [16, 17, 18, 19]
 
 
+def test_a_validation_share_that_is_not_one_example_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        TASK.validation(replace(SPLIT, validation_share=0.001), None)
+    assert str(caught.value) == (
+        'data.validation-share: 0.001 of the 16 training examples of task "mine" is not one; '
+        "raise it"
+    )
+
+
 def test_a_client_that_is_none_of_them_is_refused():
     with pytest.raises(ConfigError) as caught:
         TASK.client_examples(3, 3, SPLIT, None)
@@ -161,6 +170,25 @@ def test_a_data_set_is_read_once():
     assert reads == [Place()]
 
 
+def test_a_strategy_may_measure_on_a_part_of_the_test_half_the_same_for_all():
+    data = Dataset(
+        TASK.dataset(None).train,
+        Examples(torch.arange(50.0), torch.arange(50)),
+        "made up",
+        "person",
+        test_groups=np.arange(50) // 10,
+    )
+    task = replace(TASK, read=lambda place: data, options=Options(test_examples=20))
+    part = task.dataset(None)
+    chosen = part.test.targets.tolist()
+    assert len(set(chosen)) == 20
+    assert chosen == sorted(chosen) == part.test.inputs.tolist()
+    assert part.test_groups.tolist() == [number // 10 for number in chosen]
+    assert part.source == "made up; 20 of its 50 test examples"
+    assert task.dataset(None).test.targets.tolist() == chosen
+    assert replace(task, options=Options(test_examples=50)).dataset(None) is data
+
+
 def test_examples_without_a_target_each_are_refused():
     with pytest.raises(ConfigError) as caught:
         Examples(torch.zeros(3, 2), torch.zeros(2))
@@ -176,6 +204,20 @@ def test_a_data_set_that_names_too_few_owners_is_refused():
     assert str(caught.value) == (
         "a data set must name a writer for each training example, got 2 for 3 examples"
     )
+
+
+def test_owners_may_go_by_name_and_are_the_same_in_both_halves():
+    examples = Examples(torch.zeros(3), torch.zeros(3))
+    data = Dataset(
+        examples,
+        examples,
+        "made up",
+        "site",
+        train_groups=np.array(["north", "centre", "north"]),
+        test_groups=np.array(["south", "centre", "south"]),
+    )
+    assert data.train_groups.tolist() == [1, 0, 1]
+    assert data.test_groups.tolist() == [2, 0, 2]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,13 @@ def test_a_row_of_other_columns_is_refused(folder):
     )
 
 
+def test_empty_lines_are_no_examples(folder):
+    file = folder / "ag_news_csv" / "test.csv"
+    whole = ag_news(Place(folder)).test
+    file.write_text("\n" + file.read_text() + "\n\n")
+    assert ag_news(Place(folder)).test == whole
+
+
 def test_a_torn_file_is_refused(folder):
     file = folder / "ag_news_csv" / "test.csv"
     file.write_text('"1","World","ne')

@@ -166,3 +166,14 @@ def test_without_data_it_says_what_makes_it():
         "with data-dir or FEDFREEZE_DATA_DIR; LEAF (github.com/TalwalkarLab/leaf) makes it: "
         "./preprocess.sh -s niid --sf 1.0 -k 0 -t sample in its data/femnist"
     )
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path):
+    for half in ("train", "test"):
+        (tmp_path / "femnist" / half / "all_data_0.json").mkdir(parents=True)
+    with pytest.raises(StateError) as caught:
+        femnist(Place(tmp_path))
+    assert str(caught.value) == (
+        f"{tmp_path}/femnist/train/all_data_0.json: cannot be read: Is a directory; "
+        "fetch the file again"
+    )

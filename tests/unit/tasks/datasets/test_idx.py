@@ -100,5 +100,5 @@ def test_a_torn_gzip_file_is_refused(file):
     file.unlink()
     assert refused(file) == (
         f"{zipped}: cannot be read: Compressed file ended before the end-of-stream marker was "
-        "reached"
+        "reached; fetch the file again"
     )

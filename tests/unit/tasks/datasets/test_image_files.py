@@ -105,9 +105,44 @@ def test_a_grey_image_has_three_equal_planes(tmp_path):
     assert planes[0].tolist() == [[[5, 6], [7, 8]]] * 3
 
 
-@pytest.mark.parametrize("content", [b"", b"GIF89a", picture(RED_AND_BLUE)[:-30]])
-def test_what_is_no_whole_image_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "expected a JPEG or PNG image"),
+        (b"GIF89a", "expected a JPEG or PNG image"),
+        (picture(RED_AND_BLUE)[:-30], "cannot be read: image file is truncated"),
+    ],
+)
+def test_what_is_no_whole_image_is_refused(tmp_path, content, what):
     folder = as_folder(tmp_path, {"a.png": content})
     with pytest.raises(StateError) as caught:
         decode(files_in(folder, ANY), ["a.png"], np.empty((1, 3, 2, 2), np.uint8))
-    assert str(caught.value).startswith(f"{folder}: a.png: cannot be decoded: ")
+    assert str(caught.value) == f"{folder}: a.png: {what}; fetch the file again"
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "what"),
+    [
+        (6, 1, "File 'a.png' is encrypted, password required for extraction"),
+        (8, 97, "That compression method is not supported"),
+    ],
+)
+def test_a_zip_archive_that_python_cannot_unpack_is_refused(tmp_path, at, value, what):
+    path = as_zip(tmp_path, {"a.png": picture(RED_AND_BLUE)})
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"PK\x01\x02") + at + 2] = value  # a member's flags, and its method
+    raw[at] = value
+    path.write_bytes(raw)
+    with pytest.raises(StateError) as caught:
+        files_in(path, ANY).read("a.png")
+    assert str(caught.value) == f"{path}: a.png: cannot be read: {what}; fetch the file again"
+
+
+def test_a_tar_archive_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_TAR_BYTES", 10)
+    path = as_tar(tmp_path, {"a.png": b"123456", "b.png": b"12345"})
+    with pytest.raises(StateError) as caught:
+        files_in(path, ANY)
+    assert str(caught.value) == (
+        f"{path}: expected at most 10 bytes of images, got more; unpack it and name the folder"
+    )

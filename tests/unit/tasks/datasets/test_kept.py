@@ -68,6 +68,26 @@ def test_a_torn_array_is_made_again(origin, tmp_path, caplog):
     assert "cannot be read and is made again" in caplog.text
 
 
+@pytest.mark.parametrize("lost", ["images.npy", "names.json"])
+def test_an_entry_that_lost_a_file_is_made_again(origin, tmp_path, lost):
+    decoder = Decoder()
+    kept("set-1", origin, decoder)
+    (file,) = (tmp_path / "home" / "cache").glob(f"*/{lost}")
+    file.unlink()
+    check(kept("set-1", origin, decoder))
+    check(kept("set-1", origin, decoder))
+    assert decoder.calls == 2
+
+
+def test_an_array_without_a_header_is_made_again(origin, tmp_path):
+    decoder = Decoder()
+    kept("set-1", origin, decoder)
+    (file,) = (tmp_path / "home" / "cache").glob("*/owners.npy")
+    file.write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': (".ljust(118))
+    check(kept("set-1", origin, decoder))
+    assert decoder.calls == 2
+
+
 def test_nothing_half_done_stays_when_decoding_fails(origin, tmp_path):
     def fail(allocate):
         allocate("images", (2,))

@@ -1,5 +1,6 @@
 """Archives of arrays, whole and otherwise."""
 
+import pickle
 import zipfile
 
 import numpy as np
@@ -58,21 +59,23 @@ def test_arrays_of_another_kind_are_refused(file, changes, came):
 def test_a_missing_array_is_named(file):
     np.savez(file, x=X)
     assert refused(file) == (
-        f"{file}: cannot be read: There is no item named 'y.npy' in the archive"
+        f"{file}: cannot be read: There is no item named 'y.npy' in the archive; "
+        "fetch the file again"
     )
 
 
 def test_pickled_objects_are_refused(file):
     np.savez(file, x=np.array([{"a": 1}], object), y=Y)
     assert refused(file) == (
-        f"{file}: cannot be read: Object arrays cannot be loaded when allow_pickle=False"
+        f"{file}: cannot be read: Object arrays cannot be loaded when allow_pickle=False; "
+        "fetch the file again"
     )
 
 
 def test_a_torn_archive_is_refused(file):
     np.savez(file, x=X, y=Y)
     file.write_bytes(file.read_bytes()[:-30])
-    assert refused(file) == f"{file}: cannot be read: File is not a zip file"
+    assert refused(file) == f"{file}: cannot be read: File is not a zip file; fetch the file again"
 
 
 def test_a_header_that_claims_more_than_its_member_holds_is_refused(file):
@@ -81,3 +84,34 @@ def test_a_header_that_claims_more_than_its_member_holds_is_refused(file):
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr("x.npy", b"\x93NUMPY\x01\x00\x76\x00" + header + bytes(8))
     assert refused(file).startswith(f"{file}: cannot be read: ")
+
+
+def test_a_header_that_claims_more_memory_than_there_is_is_refused(file):
+    np.savez(file, y=Y)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (10**15, 2), }"
+    header = header.replace(b"10**15", str(10**15).encode()).ljust(117) + b"\n"
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00\x76\x00" + header)
+    assert refused(file).startswith(f"{file}: cannot be read: Unable to allocate ")
+
+
+def test_a_header_that_is_no_header_is_refused(file):
+    np.savez(file, y=Y)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': (".ljust(118))
+    assert refused(file).startswith(f"{file}: cannot be read: ")
+
+
+def test_a_member_that_is_no_array_is_refused_without_the_advice_to_unpickle_it(file):
+    np.savez(file, y=Y)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("x.npy", pickle.dumps([1]))
+    assert refused(file) == (
+        f"{file}: cannot be read: the magic string is not correct; expected b'\\x93NUMPY', got "
+        f"{pickle.dumps([1])[:6]!r}; fetch the file again"
+    )
+
+
+def test_a_folder_in_its_place_is_refused(file):
+    file.mkdir()
+    assert refused(file) == f"{file}: cannot be read: Is a directory; fetch the file again"

@@ -106,8 +106,7 @@ def test_a_missing_domain_is_named(folder):
     with pytest.raises(StateError) as caught:
         load(folder)
     assert str(caught.value) == (
-        f"{file}: cannot be read: [Errno 2] No such file or directory: '{file}'; "
-        "fetch the file again"
+        f"{file}: cannot be read: No such file or directory; fetch the file again"
     )
 
 

@@ -129,6 +129,15 @@ def test_a_torn_recording_is_refused(tmp_path, recordings):
     )
 
 
+def test_a_recording_that_ends_before_its_header_says_is_refused(tmp_path, recordings):
+    file = recordings / "7_jackson_32.wav"
+    record(file, range(100))
+    file.write_bytes(file.read_bytes()[:-50])
+    assert refused(tmp_path, StateError) == (
+        f"{file}: expected 100 samples, the file ends after 75; fetch the file again"
+    )
+
+
 def test_a_folder_without_recordings_is_refused(tmp_path, recordings):
     assert refused(tmp_path, StateError) == (
         f"{recordings}: expected 1 to 100000 files named like 7_jackson_32.wav, got 0; "

@@ -115,7 +115,24 @@ def test_a_file_that_unpacks_without_end_is_cut_short(tmp_path, monkeypatch):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(StateError) as caught:
         read_text(tmp_path / "a.txt")
-    assert str(caught.value).startswith(f"{tmp_path}/a.txt: cannot be read: [Errno 2] No such file")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.txt: cannot be read: No such file or directory; fetch the file again"
+    )
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.txt", b""), ("a.txt.gz", gzip.compress(b""))])
+def test_a_file_without_text_is_refused(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(StateError) as caught:
+        read_text(file)
+    assert str(caught.value) == f"{file}: expected text, the file is empty; fetch it again"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"\xef\xbb\xbfearn\ttext \xef\xbb\xbf")
+    assert read_text(file) == "earn\ttext \ufeff"
 
 
 def test_the_last_field_of_a_line_may_hold_tabs():

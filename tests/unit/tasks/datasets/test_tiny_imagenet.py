@@ -131,7 +131,7 @@ def test_a_torn_image_in_the_zip_file_is_named(tmp_path):
             torn = content[:200] if name.endswith("val_1.JPEG") else content
             archive.writestr(f"tiny-imagenet-200/{name}", torn)
     assert refused(tmp_path).startswith(
-        f"{path}: tiny-imagenet-200/val/images/val_1.JPEG: cannot be decoded: "
+        f"{path}: tiny-imagenet-200/val/images/val_1.JPEG: cannot be read: "
     )
 
 

@@ -4,12 +4,13 @@ import pytest
 import timm
 import torch
 from safetensors.torch import save_file
+from timm.models import PretrainedCfg
 
 from fedfreeze.errors import ConfigError
 from tasks.download import file_digest
 from tasks.inputs import Images, Tokens
 from tasks.models import load_spec
-from tasks.models.timm_model import timm_spec
+from tasks.models.timm_model import hub_file, timm_spec
 from tasks.preparation.images import ResizeAndNormalise
 
 COLOUR, GREY = Images(3, 32), Images(1, 28)
@@ -175,3 +176,16 @@ def test_a_model_without_published_weights_says_so():
         "model.pretrained: timm publishes no weights of mixer_s32_224.untrained; give a file "
         'instead of "hub"'
     )
+
+
+def test_weights_that_the_hubs_client_has_kept_need_no_network(tmp_path, monkeypatch):
+    """The folder is laid out as the hub's client documents its cache."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--timm--resnet10t.c3_in1k"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    (snapshot / "model.safetensors").write_bytes(b"weights")
+    kept = hub_file(PretrainedCfg(architecture="resnet10t", hf_hub_id="timm/resnet10t.c3_in1k"))
+    assert kept == snapshot / "model.safetensors"

@@ -72,6 +72,26 @@ def test_a_draw_that_underflows_still_gives_every_client_an_example():
     assert sum(len(part) for part in parts) == len(LABELS)
 
 
+@pytest.mark.parametrize("partition", ["dirichlet", "quantity", "dirichlet-quantity"])
+def test_an_alpha_whose_draw_overflows_divides_evenly(partition):
+    parts = split(
+        partition=partition, alpha=1e308, quantity_alpha=1e308, validation_share=0.0
+    ).clients(np.zeros(100, np.int64), 10)
+    assert [len(part) for part in parts] == [10] * 10
+
+
+@pytest.mark.parametrize(
+    ("labels", "share"), [(np.empty(0, np.int64), 0.1), (np.zeros(10, np.int64), 0.99)]
+)
+def test_clients_of_no_examples_are_refused(labels, share):
+    with pytest.raises(ConfigError) as caught:
+        split(validation_share=share).clients(labels, 1)
+    assert str(caught.value) == (
+        "expected training examples for the clients, got none: the server's validation share is "
+        f"{share} of {len(labels)}; lower data.validation-share"
+    )
+
+
 def test_as_many_clients_as_examples_get_one_each():
     parts = split(validation_share=0.0).clients(LABELS[:7], 7)
     assert [len(part) for part in parts] == [1] * 7

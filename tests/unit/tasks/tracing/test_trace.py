@@ -229,9 +229,9 @@ def test_a_complex_parameter_is_refused():
 def test_operations_in_place_are_followed():
     def steps(net, x):
         hidden = net.a(x)
-        hidden.relu_()
-        hidden += net.b(hidden * 1.0)
         hidden[:, 0] = 0.0
+        hidden += net.b(hidden * 1.0)
+        hidden.relu_()
         return net.c(hidden)
 
     net = Net(steps, c=nn.Linear(4, 2), b=nn.Linear(4, 4), a=nn.Linear(4, 4))
