@@ -72,8 +72,12 @@ def run(
             clients=clients,
             data_dir=data_dir,
         )
-        preflight(asked.strategy_here, asked.clients, asked.data_dir or None)
         folder = new_run_folder(asked.stem, name=name)
+        try:
+            preflight(asked.strategy_here, asked.clients, asked.data_dir or None)
+        except BaseException:
+            folder.path.rmdir()  # so that its name can be used again
+            raise
     else:
         given = {"--fleet": fleet, "--set": overrides, "--seed": seed, "--name": name}
         given["--data-dir"] = data_dir

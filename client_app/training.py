@@ -132,6 +132,7 @@ def train(
         )
     in_epoch = len(batches(torch.arange(len(examples)), plan.batch_size, at_least=least))
     starts = stage_starts(plan, plan.epochs * in_epoch)
+    prepare = task.prepare
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
     order, chance = np.random.default_rng(seed), np.random.default_rng([seed, _AUGMENTATION])
     at, stage, loss_sum = 0, -1, 0.0
@@ -143,7 +144,7 @@ def train(
                 stage += 1
                 freezer.train(plan.stages[stage].layers)
             optimizer.zero_grad(set_to_none=True)
-            batch = task.prepare(task.augmented(inputs[chosen], chance))
+            batch = prepare(task.augmented(inputs[chosen], chance))
             loss = task.loss(model(batch), targets[chosen])
             if not torch.isfinite(loss):
                 raise RunError(

@@ -3,34 +3,10 @@
 import subprocess
 import sys
 
-import pytest
-
 from cli.command_line import exit_code
 from cli.named_files import at_hand
-from cli.preflight import preflight
-from fedfreeze.errors import ConfigError, LayoutError
 from fedfreeze.run_folder import runs_home
 from strategies.schema import load
-
-
-def test_a_sound_run_passes():
-    preflight(load("fedfreeze"), 10, None)
-
-
-def test_layers_that_do_not_fit_the_model_are_found_without_data():
-    strategy = load("fedfreeze", ['model.layers={body=["stem.*"]}'])
-    with pytest.raises(LayoutError, match=r"conv2\.weight"):
-        preflight(strategy, None, None, with_data=False)
-
-
-def test_data_that_is_not_there_is_found():
-    with pytest.raises(ConfigError, match=r"CIFAR-10 does not ship with the project"):
-        preflight(load("fedfreeze", ["task=cifar10"]), 10, None)
-
-
-def test_more_clients_than_examples_are_found():
-    with pytest.raises(ConfigError, match=r"10000"):
-        preflight(load("fedfreeze"), 10_000, None)
 
 
 def test_a_run_that_cannot_start_leaves_no_folder(tmp_path, monkeypatch, capsys):
