@@ -110,6 +110,7 @@ class _Rounds:
         self._say = say
         self._signature = self._look()
         self._said = len(read_rounds(folder.rounds))
+        self._sitting_out: set[str] = set()
 
     def say_new(self) -> None:
         signature = self._look()
@@ -121,7 +122,16 @@ class _Rounds:
         self._said = min(self._said, len(records))
         for record in records[self._said :]:
             self._say(round_line(record))
+            self._say_who_sits_out(record)
         self._said = len(records)
+
+    def _say_who_sits_out(self, record: Record) -> None:
+        """Once for each board: it is for want of something that it will lack in later rounds."""
+        given = record.get("sat_out")
+        reasons = given if isinstance(given, dict) else {}
+        for board in sorted(set(reasons) - self._sitting_out):
+            self._sitting_out.add(board)
+            self._say(f"  {board} sits out: {reasons[board]}")
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

@@ -23,6 +23,7 @@ import numpy as np
 from fedfreeze.errors import ConfigError
 from strategies import schema
 from tasks.loading import load
+from tasks.sources import VARIABLE
 
 STRATEGIES = Path(__file__).parent / "tasks"
 POLICIES = ("full", "fedfreeze")
@@ -39,18 +40,17 @@ def cells(only: str) -> list[tuple[Path, str]]:
     return [(path, policy) for path in paths for policy in POLICIES]
 
 
-def run_cell(path: Path, policy: str, data_dir: str | None, out: Path) -> dict[str, Any]:
+def run_cell(path: Path, policy: str, out: Path) -> dict[str, Any]:
     """One run, and what the table says of it."""
     strategy = schema.load(str(path))
     task = load(strategy.task, strategy.options)
-    data = task.dataset(data_dir)  # before minutes of training: it may not be there
+    data = task.dataset(None)  # before minutes of training: it may not be there
     first = path.read_text("utf-8").partition("\n")[0]
     clients = first.partition("--clients ")[2].split()
     command = [
         *(sys.executable, "-m", "cli", "run", "--json", "--strategy", str(path)),
         *("--set", f'freeze={{policy="{policy}"}}'),
         *(("--clients", clients[0]) if clients else ()),
-        *(("--data-dir", data_dir) if data_dir and str(data_dir) in data.source else ()),
     ]
     home = {**os.environ, "FEDFREEZE_HOME": str(out / "runs")}
     ended = subprocess.run(command, env=home, stdout=subprocess.PIPE, text=True, check=False)
@@ -69,7 +69,7 @@ def run_cell(path: Path, policy: str, data_dir: str | None, out: Path) -> dict[s
     return {
         "strategy": path.stem,
         "model": strategy.model.name or task.model,
-        "source": data.source.replace(str(data_dir), "data-dir"),
+        "source": data.source.replace(os.environ.get(VARIABLE, "data-dir"), "data-dir"),
         "parameters": layout.parameter_count,
         "layers": len(layout),
         "clients": last[-1]["clients_asked"] if not clients else int(clients[0]),
@@ -130,6 +130,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="strategies with this in their name")
     parser.add_argument("--page", type=Path, help="page to write the table into")
     given = parser.parse_args()
+    if given.data_dir is not None:
+        # A place to look, so that what ships with the project is found, too.
+        os.environ[VARIABLE] = str(Path(given.data_dir).expanduser().absolute())
     given.out.mkdir(parents=True, exist_ok=True)
     for path, policy in cells(given.only):
         result = given.out / f"{path.stem}.{policy}.json"
@@ -137,7 +140,7 @@ def main() -> None:
             continue
         print(f"{path.stem} under {policy} ...", file=sys.stderr, flush=True)
         try:
-            cell = run_cell(path, policy, given.data_dir, given.out)
+            cell = run_cell(path, policy, given.out)
         except ConfigError as error:
             print(f"{path.stem}: left out: {error}", file=sys.stderr)
             continue

@@ -265,6 +265,8 @@ class Run:
             record["frozen_share"] = share
         if (loss := result.train_loss()) is not None:
             record["train_loss"] = loss
+        if result.sat_out:
+            record["sat_out"] = dict(sorted(result.sat_out.items()))
         if result.failed:
             record["failures"] = dict(sorted(result.failed.items()))
         return record

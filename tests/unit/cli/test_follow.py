@@ -30,9 +30,9 @@ def folder(tmp_path):
     return RunFolder(tmp_path)
 
 
-def add_round(folder, number):
+def add_round(folder, number, **more):
     with folder.rounds.open("a") as file:
-        file.write(json.dumps({"round": number, "rounds": 3}) + "\n")
+        file.write(json.dumps({"round": number, "rounds": 3, **more}) + "\n")
 
 
 def watch(folder, flower, clock, *, problem=lambda: None, gone=lambda: False, log=None):
@@ -51,6 +51,22 @@ def test_each_round_is_said_once_and_the_run_ends_when_both_witnesses_say_so(fol
     failure, said = watch(folder, FakeFlower(RUNNING, COMPLETED), clock)
     assert failure is None
     assert said[1:] == ["round 1/3", "round 2/3", "round 3/3"]
+
+
+def test_why_a_board_sits_out_is_said_once(folder):
+    reason = {"sim-0000": "memory: fc alone needs 83.2 MB, the board has 25.6 MB"}
+    clock = Script(
+        at_1=lambda: add_round(folder, 1, sat_out=reason),
+        at_2=lambda: add_round(folder, 2, sat_out={**reason, "sim-0001": "uplink: too thin"}),
+        at_3=lambda: folder.write_status(RunStatus("finished", 2, 2)),
+    )
+    said = []
+    run = Submitted("1", folder, FakeLog(), lambda: None, lambda: False)
+    follow(run, FakeFlower(COMPLETED), said.append, clock)
+    assert [line for line in said if "sits out" in line] == [
+        "  sim-0000 sits out: memory: fc alone needs 83.2 MB, the board has 25.6 MB",
+        "  sim-0001 sits out: uplink: too thin",
+    ]
 
 
 def test_the_rounds_of_an_earlier_part_are_not_said_again(folder):
