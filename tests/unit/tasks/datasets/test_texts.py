@@ -120,7 +120,11 @@ def test_a_missing_file_is_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.txt", b""), ("a.txt.gz", gzip.compress(b""))])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.txt", b""), ("a.txt.gz", gzip.compress(b"", mtime=0))],
+    ids=["plain", "zipped"],
+)
 def test_a_file_without_text_is_refused(tmp_path, name, content):
     file = tmp_path / name
     file.write_bytes(content)
