@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import torch
 from flwr.supercore.task_identity import TaskIdentity
+from hypothesis import HealthCheck, settings
 
 from client_app.app import app as client_app
 from fedfreeze.run_folder import RunFolder
 from server_app.round import Run
 from server_app.run_config import read
 from tests.grid import InProcessGrid
+
+# Nothing in the tests may depend on how fast the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 SMALL = ("rounds=3", "local.epochs=1", "local.batch-size=32")
 
