@@ -62,6 +62,7 @@ def run(
 
     Example: fedfreeze run --strategy fedfreeze --fleet mixed --rounds 10 --set local.epochs=2
     """
+    say = _printer(sys.stderr if as_json else sys.stdout)
     if resume is None:
         asked = request.new(
             strategy,
@@ -73,6 +74,7 @@ def run(
             data_dir=data_dir,
         )
         folder = new_run_folder(asked.stem, name=name)
+        say("checking the task, its layers and its data")
         try:
             preflight(asked.strategy_here, asked.clients, asked.data_dir or None)
         except BaseException:
@@ -84,7 +86,6 @@ def run(
         folder = find_run(resume)
         refuse_other_options({**given, "--clients": clients}, strategy)
         asked = resumable(folder, rounds)
-    say = _printer(sys.stderr if as_json else sys.stdout)
     boards_at_once = workers or default_workers(asked.clients)
     attend(lambda: simulate(asked, folder, boards_at_once, say), folder, say, as_json=as_json)
 
