@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 from fedfreeze.errors import StateError
-from tasks.datasets.texts import Texts, TextSet, class_of, read_text
+from tasks.datasets.parquet import needed_parts, parts_of
+from tasks.datasets.texts import Texts, TextSet, class_of, from_parquet, read_text
 from tasks.sources import Place, missing
 
 LABELS = ("world", "sports", "business", "science and technology")
@@ -17,19 +19,31 @@ _COLUMNS = 3  # class, title, description
 
 
 def ag_news(place: Place) -> TextSet:
-    """Both halves from ``train.csv`` and ``test.csv`` as published: class, title, description.
+    """Both halves from ``train.csv`` and ``test.csv`` as published, or from parquet files.
 
-    A backslash stands for the end of a line within a description; it becomes a space.
+    The columns are class, title, description; Hugging Face's are text, label. A backslash stands
+    for the end of a line within a description; it becomes a space.
 
     Raises:
-        ConfigError: there is no such folder.
+        ConfigError: there is no such folder, or pyarrow is not installed.
         StateError: a file is torn or not what it should be.
     """
     candidates = ["ag_news_csv", "ag_news"]
     folder = place.find("AG News", candidates)
     if folder is None:
-        raise missing("AG News", candidates, "it is the ag_news_csv of Zhang et al. (2015)")
+        raise missing(
+            "AG News",
+            candidates,
+            "it is the ag_news_csv of Zhang et al. (2015), or fancyzhx/ag_news of Hugging Face",
+        )
+    if train := parts_of(folder, "train"):
+        return TextSet(folder, _parquet(train), _parquet(needed_parts(folder, "test")))
     return TextSet(folder, _half(folder / "train.csv"), _half(folder / "test.csv"))
+
+
+def _parquet(paths: tuple[Path, ...]) -> Texts:
+    found = from_parquet(paths, "text", "label", LABELS)
+    return replace(found, texts=tuple(text.replace("\\", " ") for text in found.texts))
 
 
 def _half(path: Path) -> Texts:

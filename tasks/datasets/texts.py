@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fedfreeze.errors import StateError
 from tasks.dataset import Dataset, Examples, Groups
+from tasks.datasets.parquet import rows
 from tasks.datasets.reading import reading
 from tasks.preparation.tokens import Vocabulary, learn, read_vocabulary
 from tasks.sources import Place
@@ -150,6 +151,24 @@ def read_text(path: Path) -> str:
     if len(raw) > _MOST_BYTES:
         raise StateError(f"{path}: expected at most {_MOST_BYTES} bytes of text, got more")
     return raw.decode("utf-8-sig", errors="replace")
+
+
+def from_parquet(paths: Iterable[Path], text: str, label: str, labels: tuple[str, ...]) -> Texts:
+    """One half from parquet files: a column of texts and one of class numbers, from 0.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        StateError: a file is torn, lacks a column, or holds something else in it.
+    """
+    texts, classes = [], []
+    for path in paths:
+        for number, (words, named) in enumerate(rows(path, (text, label)), 1):
+            if not isinstance(words, str):
+                raise StateError(f"{path}: row {number}: expected a text in {text}, got {words!r}")
+            known = tuple(map(str, range(len(labels))))
+            classes.append(class_of(path, number, str(named), known))
+            texts.append(words)
+    return Texts(tuple(texts), tuple(classes))
 
 
 def fields(path: Path, number: int, line: str, names: tuple[str, ...]) -> list[str]:

@@ -77,5 +77,5 @@ def test_where_the_data_may_be_got_is_said():
     assert str(caught.value) == (
         "AG News does not ship with the project and was found nowhere; put it below a folder as "
         "ag_news_csv or ag_news and name that folder with data-dir or FEDFREEZE_DATA_DIR; "
-        "it is the ag_news_csv of Zhang et al. (2015)"
+        "it is the ag_news_csv of Zhang et al. (2015), or fancyzhx/ag_news of Hugging Face"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import tasks.datasets.femnist as module
+import tasks.datasets.femnist_leaf as module
 from fedfreeze.errors import ConfigError, StateError
 from tasks.datasets.femnist import LABELS, femnist
 from tasks.sources import Place
@@ -162,9 +162,10 @@ def test_without_data_it_says_what_makes_it():
         femnist(Place())
     assert str(caught.value) == (
         "FEMNIST does not ship with the project and was found nowhere; put it below a folder as "
-        "femnist/train or femnist/data/train or leaf/data/femnist/data/train and name that folder "
-        "with data-dir or FEDFREEZE_DATA_DIR; LEAF (github.com/TalwalkarLab/leaf) makes it: "
-        "./preprocess.sh -s niid --sf 1.0 -k 0 -t sample in its data/femnist"
+        "femnist/train or femnist/data/train or leaf/data/femnist/data/train or femnist and name "
+        "that folder with data-dir or FEDFREEZE_DATA_DIR; LEAF (github.com/TalwalkarLab/leaf) "
+        "makes it: ./preprocess.sh -s niid --sf 1.0 -k 0 -t sample in its data/femnist; "
+        "Hugging Face has it as flwrlabs/femnist"
     )
 
 

@@ -55,5 +55,6 @@ def test_where_the_data_may_be_got_is_said():
     assert str(caught.value) == (
         "SST-2 does not ship with the project and was found nowhere; put it below a folder as "
         "SST-2 or sst2 and name that folder with data-dir or FEDFREEZE_DATA_DIR; "
-        "it is the SST-2.zip of https://gluebenchmark.com/tasks"
+        "it is the SST-2.zip of https://gluebenchmark.com/tasks, or stanfordnlp/sst2 of "
+        "Hugging Face"
     )
