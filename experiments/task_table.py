@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,7 @@ def run_cell(path: Path, policy: str, out: Path) -> dict[str, Any]:
     return {
         "strategy": path.stem,
         "model": strategy.model.name or task.model,
-        "source": data.source.replace(os.environ.get(VARIABLE, "data-dir"), "data-dir"),
+        "source": _anywhere(data.source),
         "parameters": layout.parameter_count,
         "layers": len(layout),
         "clients": last[-1]["clients_asked"] if not clients else int(clients[0]),
@@ -81,6 +82,12 @@ def run_cell(path: Path, policy: str, out: Path) -> dict[str, Any]:
         "upload_ratio": outcome["upload_ratio"],
         "elapsed_s": outcome["elapsed_s"],
     }
+
+
+def _anywhere(source: str) -> str:
+    """Where the data came from, without this machine's own folders."""
+    source = source.replace(os.environ.get(VARIABLE, "data-dir"), "data-dir")
+    return re.sub(r"/\S*/site-packages/", "", source)
 
 
 def row(cell: dict[str, Any]) -> str:
