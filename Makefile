@@ -11,10 +11,10 @@ ARGS   ?=
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format clean install
+.PHONY: help run test lint format fuzz bench-codec clean install
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(STAMP)  ## Train the default strategy on simulated boards (ARGS="--rounds 5" adds options)
 	@$(BIN)/fedfreeze run $(ARGS)
@@ -30,6 +30,12 @@ lint: $(STAMP)  ## Check style, format and types
 format: $(STAMP)  ## Rewrite the code in the project's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+fuzz: $(STAMP)  ## Decode 100,000 damaged packets
+	@FEDFREEZE_MUTANTS=100000 $(BIN)/pytest -q tests/unit/compression/test_decode.py $(ARGS)
+
+bench-codec: $(STAMP)  ## Bytes, error, speed and memory of the codec (ARGS="--help" lists options)
+	@$(BIN)/python experiments/codec/benchmark.py $(ARGS)
 
 install: $(STAMP)  ## Make ./.venv, or renew it when pyproject.toml has changed
 

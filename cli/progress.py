@@ -72,6 +72,9 @@ def summary_lines(run: RunFigures, elapsed_s: float, files: Mapping[str, Path]) 
         if run.upload_ratio is not None:
             line += f"  ({_against('dense FedAvg', run.upload_ratio)})"
         lines.append(line)
+    if run.traffic_bytes is not None and run.traffic_ratio is not None:
+        sent = units.written(run.traffic_bytes, Dimension.BYTES)
+        lines.append(f"both ways  {sent}  ({_against('dense FedAvg', run.traffic_ratio)})")
     line = f"time       {elapsed_s:.0f} s here"
     if run.simulated_s is not None:
         line += f"  ({units.written(run.simulated_s, Dimension.SECONDS)} on the simulated boards)"

@@ -32,6 +32,8 @@ class RunFigures:
         wall_s: measured seconds of all rounds.
         simulated_s: seconds on the boards' virtual clock.
         worst_tenth: mean over the last three rounds of what the worst served tenth of clients get.
+        download_bytes: what the server handed to Flower for all clients, in all rounds.
+        dense_download_bytes: what it would have been with the whole model in each order.
     """
 
     rounds: int
@@ -42,6 +44,8 @@ class RunFigures:
     wall_s: float | None
     simulated_s: float | None
     worst_tenth: float | None = None
+    download_bytes: int | None = None
+    dense_download_bytes: int | None = None
 
     @property
     def upload_ratio(self) -> float | None:
@@ -49,6 +53,21 @@ class RunFigures:
         if not self.upload_bytes or not self.dense_upload_bytes:
             return None
         return self.dense_upload_bytes / self.upload_bytes
+
+    @property
+    def traffic_ratio(self) -> float | None:
+        """The same for both directions together."""
+        sent_bytes = self.traffic_bytes
+        if not sent_bytes or not self.dense_upload_bytes or not self.dense_download_bytes:
+            return None
+        return (self.dense_upload_bytes + self.dense_download_bytes) / sent_bytes
+
+    @property
+    def traffic_bytes(self) -> int | None:
+        """Up and down together."""
+        if not self.upload_bytes or not self.download_bytes:
+            return None
+        return self.upload_bytes + self.download_bytes
 
 
 def read_rounds(path: Path) -> list[Record]:
@@ -101,6 +120,8 @@ def figures(records: Sequence[Record]) -> RunFigures:
         worst_tenth=sum(worst) / len(worst) if worst else None,
         upload_bytes=_sum(records, "upload_bytes"),
         dense_upload_bytes=_sum(records, "dense_upload_bytes"),
+        download_bytes=_sum(records, "download_bytes"),
+        dense_download_bytes=_sum(records, "dense_download_bytes"),
         wall_s=_sum(records, "wall_s"),
         simulated_s=totals[-1] if totals else None,
     )

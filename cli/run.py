@@ -237,6 +237,9 @@ def _figures(folder: RunFolder) -> dict[str, Any]:
         "upload_bytes": run.upload_bytes,
         "dense_upload_bytes": run.dense_upload_bytes,
         "upload_ratio": run.upload_ratio,
+        "download_bytes": run.download_bytes,
+        "dense_download_bytes": run.dense_download_bytes,
+        "traffic_ratio": run.traffic_ratio,
         "simulated_s": run.simulated_s,
     }
 

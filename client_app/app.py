@@ -15,6 +15,7 @@ from fedfreeze.code_digest import code_digest
 from fedfreeze.messages import (
     MODEL_FORMAT,
     PACKET_FORMAT,
+    PACKETS_FORMAT,
     PROTOCOL,
     ResourceQuery,
     ResourceReport,
@@ -59,8 +60,13 @@ def train(message: Message, context: Context) -> Message:
     if who.simulated:
         # Simulated boards share a machine, and sums of several threads differ in their last bits.
         torch.set_num_threads(1)
-    blob = unpacked(message.content, "model", MODEL_FORMAT)
-    reply = BoardRound(order, who).play(blob)
+    by_packets = "packets" in message.content
+    came = (
+        unpacked(message.content, "packets", PACKETS_FORMAT)
+        if by_packets
+        else unpacked(message.content, "model", MODEL_FORMAT)
+    )
+    reply = BoardRound(order, who).play(came, by_packets=by_packets)
     content = RecordDict({"report": reply.report.to_record()})
     if reply.packet is not None:
         content["packet"] = packed(reply.packet, PACKET_FORMAT)

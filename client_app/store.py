@@ -5,6 +5,9 @@ Everything is a content-addressed blob but one small ``head.json`` that names th
 and folders are flushed to the device in between. Whenever the power goes, the head names either
 the state before the round or the state after it. Blobs of the model are shared by all boards of
 one folder, so ten simulated boards keep one copy.
+
+A residual in float16 (:class:`compression.Halves`) is written as it is: its blob holds ``q.NAME``,
+the values, and ``e.NAME``, the exponent, for each tensor, and the head says ``float16``.
 """
 
 from __future__ import annotations
@@ -15,36 +18,58 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from compression import Half, Halves
 from fedfreeze.errors import StateError
 from fedfreeze.layout import Arrays
 
-FORMAT = 1
+# 2 added the history and residuals in float16; heads of 1 are read as well.
+FORMAT = 2
+_READ = (1, 2)
 _BLOB = re.compile(r"[0-9a-f]{32}")
 # Short and in small letters: no such name equals another one with a digest, whatever the case.
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
+class History:
+    """When a board did what, in numbers of rounds.
+
+    Attributes:
+        trained_round: the last one in which it trained; None where nobody knows of any.
+        since: by layer, the round in which a packet last carried its residual, or, where none has
+            yet, in which the residual began.
+    """
+
+    trained_round: int | None = None
+    since: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Pending:
     """A packet that was sent and not settled yet.
 
-    ``residual_before`` is what the residual was when the round began: doing the same round again
-    starts from it.
+    ``residual_before`` and ``history_before`` are what they were when the round began, before any
+    rule for residuals that wait was applied: doing the same round again starts from them.
+    ``rounding_norm`` is what rounding lost until then in that round.
     """
 
     round_number: int
     packet: bytes
     digest: str
     residual_before: Arrays
+    history_before: History = field(default_factory=History)
+    rounding_norm: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +85,7 @@ class BoardState:
     pending: Pending | None = None
     model_version: int | None = None
     model: Arrays = field(default_factory=dict)
+    history: History = field(default_factory=History)
 
 
 class BoardStore:
@@ -75,38 +101,25 @@ class BoardStore:
         self._root = root
         self._own = root / "boards" / folder_name(device_id)
         self._models = root / "models"
-        self._identity = {"format": FORMAT, "run": run, "fingerprint": fingerprint}
+        self._identity = {"run": run, "fingerprint": fingerprint}
 
     def load(self) -> BoardState:
-        """The state as it was last committed; fresh if there is none for this run.
+        """The state as it was last committed; fresh if there is none for this run and layout.
 
         Raises:
             StateError: a file is torn or not what was committed.
         """
-        path = self._own / "head.json"
-        try:
-            head = json.loads(path.read_text(encoding="utf-8"))
-            if any(head[key] != value for key, value in self._identity.items()):
-                return BoardState()
-            pending, model = head["pending"], head["model"]
-            return BoardState(
-                residual=load(self._read(self._own, head["residual"])),
-                pending=pending
-                and Pending(
-                    round_number=int(pending["round"]),
-                    packet=self._read(self._own, pending["packet"]),
-                    digest=str(pending["digest"]),
-                    residual_before=load(self._read(self._own, pending["residual_before"])),
-                ),
-                model_version=model and int(model["version"]),
-                model=load(self._read(self._models, model["blob"])) if model else {},
-            )
-        except FileNotFoundError as error:
-            if error.filename == str(path):
-                return BoardState()
-            raise self._torn(f"{error.filename} is missing") from error
-        except (ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise self._torn(f"head.json: {error!r}") from error
+        return self._from_head(self._of_this_layout) or BoardState()
+
+    def load_other_layout(self) -> BoardState | None:
+        """Residual and history of the last commit, if that was of this run and another layout.
+
+        Nothing else of it is of use: its packet can be decoded with its own layout alone.
+
+        Raises:
+            StateError: a file is torn or not what was committed.
+        """
+        return self._from_head(self._of_other_layout)
 
     def commit(self, state: BoardState) -> None:
         """Make this the state, at once and for good."""
@@ -115,14 +128,18 @@ class BoardStore:
         pending = state.pending
         with _alone_in(self._root):
             head = {
+                "format": FORMAT,
                 **self._identity,
-                "residual": _write(self._own, save(dict(state.residual))),
+                **self._written("residual", state.residual),
+                "history": _history_json(state.history),
                 "pending": pending
                 and {
                     "round": pending.round_number,
                     "digest": pending.digest,
                     "packet": _write(self._own, pending.packet),
-                    "residual_before": _write(self._own, save(dict(pending.residual_before))),
+                    **self._written("residual_before", pending.residual_before),
+                    "history_before": _history_json(pending.history_before),
+                    "rounding_norm": pending.rounding_norm,
                 },
                 "model": None
                 if state.model_version is None
@@ -138,6 +155,62 @@ class BoardStore:
         """Throw the board's own state away, as after a torn file."""
         for path in self._own.glob("*"):
             path.unlink(missing_ok=True)
+
+    def _from_head(self, part: Callable[[dict[str, Any]], BoardState | None]) -> BoardState | None:
+        path = self._own / "head.json"
+        try:
+            return part(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError as error:
+            if error.filename == str(path):
+                return None
+            raise self._torn(f"{error.filename} is missing") from error
+        except (ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise self._torn(f"head.json: {error!r}") from error
+
+    def _of_this_layout(self, head: dict[str, Any]) -> BoardState | None:
+        known = head["format"] in _READ
+        if not known or any(head[key] != value for key, value in self._identity.items()):
+            return None
+        pending, model = head["pending"], head["model"]
+        # Heads of the first release hold no history; all they tell is the round of their packet.
+        first = History(int(pending["round"])) if pending else History()
+        return BoardState(
+            residual=self._arrays(head, "residual"),
+            pending=pending
+            and Pending(
+                round_number=int(pending["round"]),
+                packet=self._read(self._own, pending["packet"]),
+                digest=str(pending["digest"]),
+                residual_before=self._arrays(pending, "residual_before"),
+                history_before=_history(pending.get("history_before")) or History(),
+                rounding_norm=float(pending.get("rounding_norm", 0)),
+            ),
+            model_version=model and int(model["version"]),
+            model=load(self._read(self._models, model["blob"])) if model else {},
+            history=_history(head.get("history")) or first,
+        )
+
+    def _of_other_layout(self, head: dict[str, Any]) -> BoardState | None:
+        same_run = head["format"] in _READ and head["run"] == self._identity["run"]
+        if not same_run or head["fingerprint"] == self._identity["fingerprint"]:
+            return None
+        return BoardState(
+            residual=self._arrays(head, "residual"),
+            history=_history(head.get("history")) or History(),
+        )
+
+    def _written(self, key: str, arrays: Arrays) -> dict[str, str]:
+        """The entries of a head for a residual; float32 is not mentioned."""
+        if not isinstance(arrays, Halves):
+            return {key: _write(self._own, save(dict(arrays)))}
+        return {key: _write(self._own, _halves_bytes(arrays)), f"{key}_precision": "float16"}
+
+    def _arrays(self, entries: dict[str, Any], key: str) -> Arrays:
+        arrays = load(self._read(self._own, entries[key]))
+        precision = entries.get(f"{key}_precision", "float32")
+        if precision not in {"float32", "float16"}:
+            raise ValueError(f"{key}_precision: {precision!r}")
+        return _halves(arrays) if precision == "float16" else arrays
 
     def _read(self, folder: Path, name: Any) -> bytes:
         if not isinstance(name, str) or not _BLOB.fullmatch(name):
@@ -166,6 +239,36 @@ class BoardStore:
             except (OSError, ValueError, KeyError, TypeError):
                 return  # What that board holds is unknown, so every model stays.
         _keep_only(self._models, held)
+
+
+def _history_json(history: History) -> dict[str, Any]:
+    return {"trained_round": history.trained_round, "since": dict(history.since)}
+
+
+def _history(entry: Any) -> History | None:
+    """None where a head has no such entry."""
+    if entry is None:
+        return None
+    trained, since = entry["trained_round"], entry["since"]
+    return History(
+        None if trained is None else int(trained),
+        {str(layer): int(number) for layer, number in dict(since).items()},
+    )
+
+
+def _halves_bytes(halves: Halves) -> bytes:
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, half in halves.tensors.items():
+        tensors[f"q.{name}"] = half.values
+        tensors[f"e.{name}"] = np.array(half.exponent, np.int16)
+    return save(tensors)
+
+
+def _halves(arrays: Arrays) -> Halves:
+    names = [name[2:] for name in arrays if name.startswith("q.")]
+    return Halves(
+        {name: Half(arrays[f"q.{name}"], int(arrays[f"e.{name}"].item())) for name in names}
+    )
 
 
 def folder_name(device_id: str) -> str:

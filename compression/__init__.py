@@ -13,8 +13,10 @@
 
 from compression.decode import Decoded, decode
 from compression.encode import Encoded, encode
+from compression.halves import Half, Halves, halved
 from compression.packet import EMPTY_PACKET_BYTES, packet_digest
-from compression.residual import add, subtract
+from compression.residual import add, scaled, subtract
+from compression.residual_summary import LayerResidual, summary
 from compression.settings import CodecSettings
 
 __all__ = [
@@ -22,9 +24,15 @@ __all__ = [
     "CodecSettings",
     "Decoded",
     "Encoded",
+    "Half",
+    "Halves",
+    "LayerResidual",
     "add",
     "decode",
     "encode",
+    "halved",
     "packet_digest",
+    "scaled",
     "subtract",
+    "summary",
 ]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compression import dense, sparse
+from compression import dense, literal
 from compression.packet import Kind, open_packet, refusal
-from compression.quantise import restore
+from compression.parse import parse
 from compression.reader import Reader
+from compression.restore import restore
 from compression.segments import Floats, Segments, scatter
 from compression.shared import flat_positions
 from fedfreeze.layout import Layout
@@ -39,6 +40,7 @@ def decode(
     *,
     max_bytes: int,
     positions: Mapping[str, NDArray[np.int64]] | None = None,
+    into: Floats | None = None,
 ) -> Decoded:
     """Read a packet.
 
@@ -51,6 +53,7 @@ def decode(
         max_bytes: the sender's budget, or ``EMPTY_PACKET_BYTES`` where that is more.
         positions: as given to :func:`compression.encode`; the packet must have been written
             over them.
+        into: memory for the parameters of a sparse packet, overwritten; None to take new.
 
     Raises:
         PacketError: anything but a canonical packet of this layout.
@@ -69,9 +72,9 @@ def decode(
     buffers = reader.floats(segments.buffer_count)
     if frame.kind in (Kind.SPARSE, Kind.SHARED):
         shared = None if positions is None else flat_positions(positions, segments)
-        quantised = sparse.parse(reader, segments, shared)
-        values = np.zeros(segments.parameter_count, np.float32)
-        values[quantised.indices] = restore(quantised)
+        values = restore(parse(reader, segments, shared), shared, into)
+    elif frame.kind is Kind.LITERAL:
+        values = literal.parse(reader, segments)
     else:
         values = dense.parse(frame.kind, reader, segments)
     reader.finish()

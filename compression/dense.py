@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 
+from compression.bit_string import PIECE
 from compression.packet import Kind, refusal
 from compression.quantise import LARGEST_FLOAT, SMALLEST_STEP
 from compression.reader import Reader
@@ -51,7 +52,8 @@ def parse(kind: Kind, reader: Reader, segments: Segments) -> Floats:
     if kind is Kind.DENSE32:
         return reader.floats(segments.parameter_count)
     dtype = np.dtype(_INTEGERS[kind])
-    parts = [np.zeros(0, np.float32)]
+    values = np.zeros(segments.parameter_count, np.float32)
+    at = 0
     for spec in segments.parameters:
         scale = float(reader.floats(1)[0])
         whole = np.frombuffer(reader.take(dtype.itemsize * spec.size), dtype)
@@ -59,6 +61,9 @@ def parse(kind: Kind, reader: Reader, segments: Segments) -> Floats:
             raise refusal("a positive scale, or 0 for a tensor of zeros", repr(scale))
         if (whole == np.iinfo(dtype).min).any():
             raise refusal(f"integers from {-np.iinfo(dtype).max}", str(np.iinfo(dtype).min))
-        restored = np.clip(whole * scale, -LARGEST_FLOAT, LARGEST_FLOAT)
-        parts.append(restored.astype(np.float32))
-    return np.concatenate(parts)
+        for start in range(0, spec.size, PIECE):
+            part = whole[start : start + PIECE] * scale
+            stop = at + start + len(part)
+            values[at + start : stop] = np.clip(part, -LARGEST_FLOAT, LARGEST_FLOAT)
+        at += spec.size
+    return values

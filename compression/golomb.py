@@ -3,16 +3,17 @@
 The gaps of a random subset are nearly geometric, for which Golomb's code with the divisor of
 Gallager and van Voorhis (1975) is optimal among prefix codes. Many subsets are coded at once.
 Their bits stand in three parts: low bits of the remainders by plane, last bits, quotients in unary.
+Where more than half of a universe is chosen, the others are coded: they are fewer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from compression.bits import BitReader, Bits, Ints, bit_length, from_unary, to_planes
-from compression.packet import refusal
+from compression.bits import Bits, Bools, Ints, bit_length, from_unary, to_planes
 
 _LN2_16 = 45426  # ln 2 in units of 2^-16
 
@@ -34,11 +35,13 @@ class Subsets:
 
 @dataclass(frozen=True)
 class Code:
-    """Coded subsets, not yet packed."""
+    """Coded subsets, not yet packed: ``counts`` elements of each."""
 
+    counts: Ints
     quotients: Ints
     low: Ints
     low_widths: Ints
+    has_last: Bools
     last: Bits
 
     @property
@@ -46,6 +49,15 @@ class Code:
         """Bits that :meth:`bits` returns."""
         unary = int(self.quotients.sum()) + len(self.quotients)
         return unary + int(self.low_widths.sum()) + len(self.last)
+
+    @property
+    def subset_bits(self) -> Ints:
+        """Bits of each subset."""
+        elements = self.quotients + 1 + self.low_widths + self.has_last
+        ends = np.concatenate([[0], np.cumsum(elements)])
+        subset_ends = np.concatenate([[0], np.cumsum(self.counts)])
+        bits: Ints = np.diff(ends[subset_ends])
+        return bits
 
     def bits(self) -> list[Bits]:
         """The three parts."""
@@ -68,10 +80,11 @@ def divisors(counts: Ints, universes: Ints) -> Ints:
 
 def code(subsets: Subsets) -> Code:
     """Code the gaps between neighbours of each subset."""
-    divisor = np.repeat(divisors(subsets.counts, subsets.universes), subsets.counts)
-    gaps = np.diff(subsets.positions, prepend=-1) - 1
-    firsts = _firsts(subsets.counts)
-    gaps[firsts] = subsets.positions[firsts]
+    fewer = _fewer(subsets)
+    gaps = np.diff(fewer.positions, prepend=-1) - 1
+    firsts = _firsts(fewer.counts)
+    gaps[firsts] = fewer.positions[firsts]
+    divisor = np.repeat(divisors(fewer.counts, fewer.universes), fewer.counts)
     quotients, remainders = np.divmod(gaps, divisor)
     # Truncated binary: the first `cutoff` remainders do without the last bit.
     width = bit_length(divisor - 1)
@@ -79,41 +92,46 @@ def code(subsets: Subsets) -> Code:
     has_last = (remainders >= cutoff) & (width > 0)
     shifted = remainders + cutoff
     return Code(
+        counts=fewer.counts,
         quotients=quotients,
         low=np.where(has_last, shifted >> 1, remainders),
         low_widths=np.maximum(width - 1, 0),
+        has_last=has_last,
         last=(shifted[has_last] & 1).astype(np.uint8),
     )
 
 
-def read(reader: BitReader, counts: Ints, universes: Ints) -> Ints:
-    """The positions of coded subsets; they fill all that is left in ``reader``.
+def _fewer(subsets: Subsets) -> Subsets:
+    return _flip(subsets, 2 * subsets.counts > subsets.universes)
 
-    Raises:
-        PacketError: too few or too many bits, or a position outside its universe.
-    """
-    if int(counts.sum()) > reader.left:
-        raise refusal(f"at least {int(counts.sum())} more bits", str(reader.left))
-    divisor = np.repeat(divisors(counts, universes), counts)
-    width = bit_length(divisor - 1)
-    cutoff = (1 << width) - divisor
-    low = reader.planes(np.maximum(width - 1, 0))
-    has_last = (low >= cutoff) & (width > 0)
-    remainders = low.copy()
-    last = reader.take(int(has_last.sum()))
-    remainders[has_last] = 2 * low[has_last] + last - cutoff[has_last]
-    quotients = reader.unary(len(divisor))
-    # Checked before the product, which could otherwise overflow.
-    if (quotients > np.repeat(universes, counts) // divisor).any():
-        raise refusal("positions inside their layer", "one beyond its end")
-    ends = np.cumsum(quotients * divisor + remainders + 1)
-    firsts = _firsts(counts)
-    filled = counts[counts > 0]
-    positions: Ints = ends - 1 - np.repeat(np.concatenate([[0], ends])[firsts], filled)
-    lasts = firsts + filled - 1
-    if (positions[lasts] >= universes[counts > 0]).any():
-        raise refusal("positions inside their layer", "one beyond its end")
-    return positions
+
+def _flip(subsets: Subsets, flipped: Bools) -> Subsets:
+    """The complements of the subsets that are marked, among the others as they are."""
+    if not flipped.any():
+        return subsets
+    universes = subsets.universes[flipped]
+    counts = np.where(flipped, subsets.universes - subsets.counts, subsets.counts)
+    starts = np.repeat(np.cumsum(universes) - universes, subsets.counts[flipped])
+    marked = np.repeat(flipped, subsets.counts)
+    absent = np.ones(int(universes.sum()), np.bool_)
+    absent[subsets.positions[marked] + starts] = False
+    others = np.flatnonzero(absent)
+    others -= np.repeat(np.cumsum(universes) - universes, counts[flipped])
+    positions = np.empty(int(counts.sum()), np.int64)
+    marked_after = np.repeat(flipped, counts)
+    positions[marked_after] = others
+    positions[~marked_after] = subsets.positions[~marked]
+    return Subsets(positions, counts, subsets.universes)
+
+
+def joined(parts: Sequence[Subsets]) -> Subsets:
+    """Subsets one behind another."""
+    empty = np.zeros(0, np.int64)
+    return Subsets(
+        np.concatenate([empty, *(part.positions for part in parts)]),
+        np.concatenate([empty, *(part.counts for part in parts)]),
+        np.concatenate([empty, *(part.universes for part in parts)]),
+    )
 
 
 def _firsts(counts: Ints) -> Ints:

@@ -18,7 +18,7 @@ from fedfreeze.errors import PacketError
 from fedfreeze.layout import Layout
 
 MAGIC = b"FZ"
-VERSION = 1
+VERSION = 2
 MAX_PACKET_BYTES = 2**32 - 1
 MAX_ROUND = 2**32 - 1
 
@@ -40,6 +40,7 @@ class Kind(IntEnum):
     DENSE32 = 3
     DENSE16 = 4
     DENSE8 = 5
+    LITERAL = 6
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Frame:
     kind: Kind
     round_number: int
     layers: tuple[str, ...]
-    body: bytes
+    body: bytes | memoryview
 
 
 def refusal(expected: str, came: str, fix: str = DAMAGED) -> PacketError:
@@ -103,7 +104,7 @@ def open_packet(packet: bytes, layout: Layout, max_bytes: int) -> Frame:
         raise refusal(f"version {VERSION}", str(version), "run the same release on both ends")
     if total != len(packet):
         raise refusal(f"the {total} bytes that its header states", str(len(packet)))
-    content, stated = packet[: -_CRC.size], _CRC.unpack(packet[-_CRC.size :])[0]
+    content, stated = memoryview(packet)[: -_CRC.size], _CRC.unpack(packet[-_CRC.size :])[0]
     if zlib.crc32(content) != stated:
         raise refusal(f"the checksum {stated:08x}", f"{zlib.crc32(content):08x}")
     if fingerprint.hex() != layout.fingerprint:

@@ -21,8 +21,8 @@ class Reader:
         PacketError: from every method, where the body ends early or a value is out of range.
     """
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, body: bytes | memoryview) -> None:
+        self._body = memoryview(body)
         self._at = 0
 
     @property
@@ -30,8 +30,8 @@ class Reader:
         """Bytes that are not read yet."""
         return len(self._body) - self._at
 
-    def take(self, count: int) -> bytes:
-        """The next ``count`` bytes."""
+    def take(self, count: int) -> memoryview:
+        """The next ``count`` bytes, which are not copied."""
         if count > self.left:
             raise refusal(f"{count} more bytes", str(self.left))
         self._at += count
@@ -73,7 +73,7 @@ class Reader:
                 return value
         raise refusal(f"a count of at most {_MAX_VARINT_BYTES} bytes", "a longer one")
 
-    def rest(self) -> bytes:
+    def rest(self) -> memoryview:
         """All that is left."""
         return self.take(self.left)
 

@@ -8,81 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from compression.quantise import DEAD_ZONE_UNIT, LARGEST_FLOAT, quantise
-from compression.rate import RateModel
-from compression.segments import Floats, Ints, Segments
-from compression.sparse import Body, layer_counts
+from compression.draft import Draft
+from compression.fixed import at_shared_positions, of_density, of_value_bits
+from compression.proposal import Cut, Proposer
+from compression.quantise import SMALLEST_STEP
+from compression.sparse import Body
+from compression.trim import ENOUGH, fitting, short_step, trimmed
 
-_ENOUGH = 0.985  # of the budget
-_AIM = 0.993
-_TRIMMABLE = 1.04
-_PROPOSALS = 8
-_TRIMS = 32
-
-
-class Proposer:
-    """Bodies for one update, by step."""
-
-    def __init__(self, values: Floats, segments: Segments, shared: Ints | None) -> None:
-        self._values = values
-        self._segments = segments
-        self._shared = shared
-        self._magnitudes = np.abs(values)
-        sent = self._magnitudes if shared is None else self._magnitudes[shared]
-        counts = segments.sizes if shared is None else layer_counts(shared, segments)
-        self.model = RateModel(sent, counts, shared=shared is not None)
-
-    def at(self, step: float) -> Body:
-        """What this step would send; the step must be a float32 value."""
-        zones = self.model.dead_zones(step)
-        indices = self._shared
-        if indices is None:
-            parts = np.split(self._magnitudes, self._segments.starts[1:])
-            thresholds = np.minimum(zones / DEAD_ZONE_UNIT * step, LARGEST_FLOAT).tolist()
-            indices = np.concatenate(
-                [
-                    np.flatnonzero(part >= threshold) + start
-                    for part, threshold, start in zip(
-                        parts, thresholds, self._segments.starts.tolist(), strict=True
-                    )
-                ]
-            )
-        return self._body(indices, zones, step)
-
-    def trimmed(self, body: Body, budget_bytes: int) -> Body | None:
-        """The body without the values that earn least, cut to the budget; None if none is left.
-
-        Values are ranked by ``|v|/θ``, the root of energy per bit; ties keep the lower index.
-        """
-        q = body.quantised
-        zones = np.repeat(q.dead_zones, q.counts)
-        order = np.argsort(-(self._magnitudes[q.indices] / zones), kind="stable")
-        fits, over = 0, len(order)
-        fits_bytes, over_bytes = self._body(q.indices[:0], q.dead_zones, q.step).nbytes, body.nbytes
-        best = None
-        for attempt in range(_TRIMS):
-            if over - fits <= 1 or fits_bytes >= _ENOUGH * budget_bytes:
-                break
-            if best is None:  # values near the threshold cost less than the average one
-                dropped = int(over * (1 - budget_bytes / over_bytes) * 1.1 * 2**attempt) + 1
-                guess = over - dropped if over - dropped > fits else (fits + over) // 2
-            elif attempt % 3 == 2:  # interpolation may creep along a curve
-                guess = (fits + over) // 2
-            else:
-                share = (budget_bytes - fits_bytes) / max(over_bytes - fits_bytes, 1)
-                guess = fits + int(0.995 * share * (over - fits))
-            guess = min(max(guess, fits + 1), over - 1)
-            tried = self._body(np.sort(q.indices[order[:guess]]), q.dead_zones, q.step)
-            if tried.nbytes <= budget_bytes:
-                fits, fits_bytes, best = guess, tried.nbytes, tried
-            else:
-                over, over_bytes = guess, tried.nbytes
-        return best
-
-    def _body(self, indices: Ints, zones: Ints, step: float) -> Body:
-        counts = layer_counts(indices, self._segments)
-        quantised = quantise(self._values, indices, counts, zones, step)
-        return Body(quantised, self._segments, self._shared)
+# Of the budget; lower where a second body would take longer than it is worth.
+_AIM = {"fast": 0.991, "thorough": 0.994}
+_BODIES = 4
+# A body so little over its budget is trimmed where a draft tells sizes no better than that.
+_TRIMMABLE, _FEW = 1.04, 1 << 15
+_DRAFTS = 10
+_TURNS = {"fast": 1, "thorough": 3}
+_NEAR, _NEAR_FEW = 0.005, 0.012  # in log2 of the bits
+_LARGEST_MOVE = 0.5  # in log2 of the step
 
 
 def fill(proposer: Proposer, budget_bytes: int, step: float | None) -> Body | None:
@@ -93,52 +34,149 @@ def fill(proposer: Proposer, budget_bytes: int, step: float | None) -> Body | No
         budget_bytes: for the body alone.
         step: fixed by the caller, or None to search.
     """
+    settings = proposer.wishes.settings
+    if not len(proposer.segments.sizes):
+        return fitting(proposer, proposer.above(0.0, 1.0), budget_bytes)
+    largest = proposer.largest
     if step is not None:
-        body = proposer.at(float(np.float32(step)))
-        return body if body.nbytes <= budget_bytes else _cut(proposer, body, budget_bytes)
-    steps, bits = proposer.model.curve()
-    target = float(np.log2(max(8 * budget_bytes * _AIM, 1)))
-    under: Body | None = None
-    over: Body | None = None
-    # Log2 of (step, bits) at the nearest proposals below and above the right step.
-    low, high = (float(steps[0]), np.inf), (float(steps[-1]), -np.inf)
-    place = float(np.interp(-target, -bits, steps))
-    for _ in range(_PROPOSALS):
-        body = proposer.at(_short_step(place))
-        came = (place, float(np.log2(8 * body.nbytes)))
-        if body.nbytes > budget_bytes:
-            low = came
-            over = body if over is None or body.nbytes < over.nbytes else over
-            if body.nbytes <= _TRIMMABLE * budget_bytes:
+        return _fixed_step(proposer, float(np.float32(step)), budget_bytes)
+    if settings.value_bits is not None and largest >= SMALLEST_STEP:
+        return of_value_bits(proposer, budget_bytes)
+    if settings.density is not None and largest >= SMALLEST_STEP:
+        return of_density(proposer, budget_bytes, largest)
+    return _joint(proposer, budget_bytes)
+
+
+def _joint(proposer: Proposer, budget_bytes: int) -> Body | None:
+    """Steps and dead zones together: drafts come near, exact bodies settle it."""
+    if proposer.shared is not None:
+        return at_shared_positions(proposer, budget_bytes)
+    aim = _AIM[proposer.wishes.settings.effort]
+    wanted = 8 * budget_bytes * aim
+    drafts = _Drafts(proposer, wanted)
+    best: Body | None = None
+    over: tuple[Cut, int] | None = None
+    for _ in range(_BODIES):
+        draft = drafts.of_bits(wanted)
+        cut = proposer.drafted(draft)
+        body = proposer.body(cut)
+        if budget_bytes < body.nbytes:
+            over = (cut, body.nbytes) if over is None or body.nbytes < over[1] else over
+            if body.nbytes <= _TRIMMABLE * budget_bytes and body.kept <= _FEW:
+                body = trimmed(proposer, cut, body.nbytes, budget_bytes) or body
+        if body.nbytes <= budget_bytes:
+            best = body if best is None or body.nbytes > best.nbytes else best
+            enough = body.kept and body.nbytes >= ENOUGH * budget_bytes
+            if enough or drafts.at_finest:
                 break
-        else:
-            high = came
-            under = body if under is None or body.nbytes > under.nbytes else under
-            if place <= steps[0] or (body.kept and body.nbytes >= _ENOUGH * budget_bytes):
-                return body
-        if over and under:
-            share = (low[1] - target) / (low[1] - high[1])
-            place = low[0] + min(max(share, 0.05), 0.95) * (high[0] - low[0])
-        else:
-            shift = came[1] - float(np.interp(place, steps, bits))
-            place = float(np.interp(shift - target, -bits, steps))
-    cut = _cut(proposer, over, budget_bytes) if over else None
-    found = [body for body in (under, cut) if body is not None]
-    best = max(found, key=lambda body: (body.kept > 0, body.nbytes), default=None)
-    if best and not best.kept and proposer.at(_short_step(float(steps[0]))).kept:
-        return None
-    return best
+        # A draft of so many bits came to so many: aim at what would have been right.
+        wanted = aim * budget_bytes * draft.bits / body.nbytes
+        del draft, cut, body  # before there are others
+    if best is not None and best.kept and best.nbytes >= ENOUGH * budget_bytes:
+        return best
+    if over is not None:
+        # A cut of far too many values may be fuller, and yet worse.
+        found = [
+            body for body in (best, trimmed(proposer, *over, budget_bytes)) if body is not None
+        ]
+        best = max(found, key=proposer.worth, default=None)
+    elif best is None or not best.kept:
+        cut = drafts.finest()
+        if not len(cut.indices):
+            return best
+        best = trimmed(proposer, cut, proposer.body(cut).nbytes, budget_bytes)
+    return best if best and best.kept else None
 
 
-def _cut(proposer: Proposer, body: Body, budget_bytes: int) -> Body | None:
-    """Over shared positions nothing can be left out."""
-    return None if body.shared is not None else proposer.trimmed(body, budget_bytes)
+class _Drafts:
+    """Drafts by how many bits they have.
 
-
-def _short_step(exponent: float) -> float:
-    """``2**exponent`` with 8 bits of mantissa.
-
-    So that platforms whose logarithms differ in the last place still write the same bytes.
+    Under fixed dead zones a larger step keeps less, so the right one can be bracketed. Values then
+    take other bits than the zones were made for; new zones follow from those, and a new step from
+    them. Each turn lowers error plus bits, as in entropy-constrained quantisation (Chou,
+    Lookabaugh and Gray, 1989).
     """
-    bits = np.float32(np.exp2(exponent)).view(np.uint32) & np.uint32(0xFFFF8000)
-    return float(np.uint32(bits).view(np.float32))
+
+    def __init__(self, proposer: Proposer, wanted: float) -> None:
+        self._proposer = proposer
+        zones, place = proposer.model.opening(wanted)
+        steps, bits = proposer.model.curve(zones)
+        self._finest, self._coarsest = float(steps[0]), float(steps[-1])
+        if place < self._finest + 2:
+            # More bits than one cell of every value takes: then more cells are wanted.
+            place = float(np.interp(-np.log2(max(wanted, 1)), -bits, steps))
+        self._zones = proposer.flat_zones(zones)
+        self._place = self._inside(place)
+        self._last: Draft | None = None
+        self._slope: float | None = None
+        for _ in range(_TURNS[proposer.wishes.settings.effort]):
+            draft = proposer.draft(short_step(self._place), self._zones)
+            self._zones = draft.zones
+            self._place = self._inside(self._place + _move(draft.slope, draft, wanted))
+
+    @property
+    def at_finest(self) -> bool:
+        """Whether no step is smaller than that of the last draft."""
+        return self._place <= self._finest
+
+    def of_bits(self, wanted: float) -> Draft:
+        """A draft of about so many bits."""
+        target = float(np.log2(max(wanted, 1)))
+        low, high = (self._finest, np.inf), (self._coarsest, -np.inf)
+        before: tuple[float, float] | None = None
+        place, further = self._place, 1.0
+        for turn in range(_DRAFTS):
+            draft = self._at(place)
+            came = place, float(np.log2(max(draft.bits, 1)))
+            at_end = place <= self._finest if came[1] < target else place >= self._coarsest
+            near = _NEAR if len(draft.kept) > _FEW else _NEAR_FEW
+            if abs(came[1] - target) < near or at_end or high[0] - low[0] < 2.0**-11:
+                break
+            low, high = (came, high) if came[1] > target else (low, came)
+            if np.isfinite(low[1]) and np.isfinite(high[1]) and turn % 3 == 2:
+                # In the middle from time to time, as bits may jump.
+                place = (low[0] + high[0]) / 2
+            elif before is None or before[1] == came[1]:
+                # Further each time, for the slope may be far off.
+                place += further * _move(self._slope or draft.slope, draft, wanted)
+                further *= 2
+            else:
+                self._slope = (came[1] - before[1]) / (came[0] - before[0])
+                place += _move(self._slope, draft, wanted)
+            margin = 0.02 * (high[0] - low[0])
+            if np.isfinite(low[1]) and np.isfinite(high[1]):
+                place = min(max(place, low[0] + margin), high[0] - margin)
+            place = self._inside(place)
+            before = came
+        return draft
+
+    def finest(self) -> Cut:
+        """What the smallest step keeps."""
+        return self._proposer.drafted(self._at(self._finest))
+
+    def _at(self, place: float) -> Draft:
+        """The draft at a place, which may be the one that was made last."""
+        if self._last is None or place != self._place:
+            self._last = self._proposer.draft(short_step(place), self._zones)
+            self._place = place
+        return self._last
+
+    def _inside(self, place: float) -> float:
+        return min(max(place, self._finest), self._coarsest)
+
+
+def _move(slope: float, draft: Draft, wanted: float) -> float:
+    """By how much log2 of the step is off, if the bits follow it so steeply."""
+    off = float(np.log2(max(wanted, 1)) - np.log2(max(draft.bits, 1)))
+    move = off / min(slope, -0.1)
+    return min(max(move, -_LARGEST_MOVE), _LARGEST_MOVE)
+
+
+def _fixed_step(proposer: Proposer, step: float, budget_bytes: int) -> Body | None:
+    if proposer.shared is not None:
+        return fitting(proposer, proposer.above(0.0, step), budget_bytes)
+    zones = proposer.flat_zones(proposer.model.dead_zones(step))
+    for _ in range(1 + _TURNS[proposer.wishes.settings.effort]):
+        draft = proposer.draft(step, zones)
+        zones = draft.zones
+    return fitting(proposer, proposer.drafted(draft), budget_bytes)

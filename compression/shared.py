@@ -28,8 +28,9 @@ def flat_positions(positions: Mapping[str, NDArray[np.int64]], segments: Segment
         if not (
             chosen.ndim == 1
             and np.issubdtype(chosen.dtype, np.integer)
-            and (np.diff(chosen, prepend=-1) > 0).all()
-            and (chosen < spec.size).all()
+            and (chosen[1:] > chosen[:-1]).all()
+            and (chosen[:1] >= 0).all()
+            and (chosen[-1:] < spec.size).all()
         ):
             raise refusal(
                 f"ascending shared positions below {spec.size} for tensor {spec.name!r}",

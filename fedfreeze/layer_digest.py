@@ -1,4 +1,4 @@
-"""A digest of each layer's values, so that a layer can be named instead of sent."""
+"""Digests of a model's values, so that it can be named instead of sent, layer by layer or whole."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def layer_digests(layout: Layout, arrays: Arrays) -> dict[str, str]:
             digest.update(array.tobytes())
         digests[layer.name] = digest.hexdigest()[:32]
     return digests
+
+
+def model_digest(layout: Layout, arrays: Arrays) -> str:
+    """32 hex digits for all layers together.
+
+    Raises:
+        LayoutError: the arrays are not the tensors of the layout.
+    """
+    return hashlib.sha256("".join(layer_digests(layout, arrays).values()).encode()).hexdigest()[:32]

@@ -2,7 +2,7 @@
 
     server -> client   query.resources   ResourceQuery
     client -> server                     ResourceReport
-    server -> client   train             TrainOrder    + the layers that the client lacks
+    server -> client   train             TrainOrder    + the layers or packets that the client lacks
     client -> server                     TrainReport   + the packet
 
 Each is a frozen dataclass of plain values, carried by one ``ConfigRecord``; big bytes travel beside
@@ -26,6 +26,7 @@ QUERY = "query.resources"
 
 MODEL_FORMAT = "fedfreeze.safetensors.v1"
 PACKET_FORMAT = "fedfreeze.packet.v1"
+PACKETS_FORMAT = "fedfreeze.packets.v1"
 
 # Flower's error code for a simulated client whose worker process died; Ray would then fail every
 # later message of the run in no time.
@@ -118,13 +119,15 @@ class TrainOrder(_Message):
         fingerprint: of the layout; a client with another one refuses.
         plan: the suggested :class:`fedfreeze.plan.Plan` as JSON.
         base_version: of the published model that the client is believed to hold, or NO_ROUND when
-            the layers sent along are all of them.
+            the layers sent along are all of them. Packets lead on from this version.
         accepted_round, accepted_digest: the last packet of this client that was merged, or
             NO_ROUND and NO_TEXT: what its residual is settled by.
         state_dir: where simulated clients keep their state; real boards ignore it.
         data_dir: see :class:`ResourceQuery`.
         initial: JSON object: layers that were not sent, since the client has them from the same
             pretrained file, with the digest of each; NO_TEXT if there are none.
+        model_digest: :func:`fedfreeze.layer_digest.model_digest` of ``model_version``, by which a
+            client knows that it has put the same model together; NO_TEXT if all of it is sent.
     """
 
     protocol: int
@@ -143,6 +146,7 @@ class TrainOrder(_Message):
     state_dir: str
     data_dir: str
     initial: str
+    model_digest: str = NO_TEXT
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,11 @@ class TrainReport(_Message):
         train_loss: mean over the examples of the last epoch; 0 unless ``trained``.
         train_s: measured wall-clock seconds of local training; 0 unless ``trained``.
         residual_norm: l2 norm of what is left to send; 0 unless ``trained``.
+        residual_rounding_norm: l2 norm of what keeping the residual in float16 lost in this round,
+            or a little more; 0 in float32.
+        unmet_floors: JSON list: key layers of which the budget could not hold the least.
+        residuals: JSON object: per layer of which something is left to send ``[norm, largest
+            absolute value, age in rounds or null]``; ``{}`` unless the strategy asks for it.
     """
 
     protocol: int
@@ -174,6 +183,9 @@ class TrainReport(_Message):
     train_loss: float
     train_s: float
     residual_norm: float
+    residual_rounding_norm: float
+    unmet_floors: str
+    residuals: str
 
 
 def printable(text: str, most: int = 500) -> str:

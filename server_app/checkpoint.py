@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import WARNING
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,18 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """State after round ``number``: the published arrays, and everything else as JSON values."""
+    """State after round ``number``.
+
+    Attributes:
+        arrays: the published model.
+        state: everything else that is no array, as JSON values.
+        memory: the arrays that the server keeps beside the model.
+    """
 
     number: int
     arrays: Arrays
     state: Mapping[str, Any]
+    memory: Arrays = field(default_factory=dict)
 
 
 class CheckpointFolder:
@@ -55,14 +62,16 @@ class CheckpointFolder:
         for unfinished in self._path.glob(".new-*"):
             shutil.rmtree(unfinished)
         temporary.mkdir()
-        model = save(dict(checkpoint.arrays))
+        model, memory = save(dict(checkpoint.arrays)), save(dict(checkpoint.memory))
         state = {
             "number": checkpoint.number,
             "identity": self._identity,
             "model_sha256": hashlib.sha256(model).hexdigest(),
+            "memory_sha256": hashlib.sha256(memory).hexdigest(),
             "state": dict(checkpoint.state),
         }
         _flushed(temporary / "model.safetensors", model)
+        _flushed(temporary / "memory.safetensors", memory)
         _flushed(temporary / "state.json", json.dumps(state).encode())
         _flush_folder(temporary)
         shutil.rmtree(final, ignore_errors=True)
@@ -100,10 +109,17 @@ class CheckpointFolder:
                 f"({document['identity']}, this run is {self._identity}); resume with the "
                 "strategy that the run was started with"
             )
-        model = (folder / "model.safetensors").read_bytes()
-        if hashlib.sha256(model).hexdigest() != document["model_sha256"]:
-            raise ValueError("model.safetensors does not have the digest of state.json")
-        return Checkpoint(int(document["number"]), load(model), document["state"])
+        model, memory = (
+            self._arrays(folder / f"{part}.safetensors", document[f"{part}_sha256"])
+            for part in ("model", "memory")
+        )
+        return Checkpoint(int(document["number"]), model, document["state"], memory)
+
+    def _arrays(self, path: Path, digest: str) -> Arrays:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise ValueError(f"{path.name} does not have the digest of state.json")
+        return load(data)
 
 
 def _flushed(path: Path, data: bytes) -> None:

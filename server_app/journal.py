@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from logging import WARNING
 from pathlib import Path
 from typing import Any
@@ -106,11 +107,17 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
     for source in (result.failed, result.sat_out):
         if device_id in source:
             record["detail"] = source[device_id]
-    return record | (_measured(answer) if answer is not None else {})
+    if answer is not None:
+        record |= _measured(answer)
+    if device_id in result.residual_ratios:
+        record["residual_ratio"] = result.residual_ratios[device_id]
+    if device_id in result.residual_warnings:
+        record["residual_warning"] = result.residual_warnings[device_id]
+    return record
 
 
 def _measured(answer: Answer) -> dict[str, Any]:
-    return {
+    measured: dict[str, Any] = {
         "examples": answer.report.examples,
         "board_capacity": answer.capacity.to_json(),
         "upload_packet_bytes": answer.packet_bytes,
@@ -122,12 +129,20 @@ def _measured(answer: Answer) -> dict[str, Any]:
         "train_s": answer.report.train_s,
         "train_loss": answer.report.train_loss,
         "residual_norm": answer.report.residual_norm,
+        "residual_rounding_norm": answer.report.residual_rounding_norm,
         "residual_was": answer.report.detail,
         "measures": {
             name: {"gradient_norm": m.gradient_norm, "movement": m.movement}
             for name, m in answer.measures.items()
         },
     }
+    if answer.update is not None:
+        measured["weight"] = answer.update.weight
+    if answer.unmet_floors:
+        measured["unmet_floors"] = list(answer.unmet_floors)
+    if answer.residuals:
+        measured["residuals"] = {name: asdict(of) for name, of in answer.residuals.items()}
+    return measured
 
 
 def _status(result: RoundResult, device_id: str) -> str:

@@ -29,7 +29,7 @@ from server_app.evaluation import Score, evaluate, predict, score
 from server_app.exchange import Exchange
 from server_app.journal import Lines, decisions
 from server_app.run_config import RunRequest
-from server_app.totals import Totals
+from server_app.totals import DenseBytes, Totals
 from strategies.enrolment import wait_for_nodes
 from strategies.flower import FedFreeze
 from strategies.round_result import RoundResult
@@ -156,7 +156,9 @@ class Run:
         checkpoint = self.checkpoints.latest() if self.request.resume else None
         if checkpoint is not None:
             try:
-                self.strategy.restore(checkpoint.state["strategy"], checkpoint.arrays)
+                self.strategy.restore(
+                    checkpoint.state["strategy"], checkpoint.arrays, checkpoint.memory
+                )
                 self.totals = Totals(**checkpoint.state["totals"])
             except (KeyError, TypeError, ValueError, FedFreezeError) as error:
                 raise StateError(
@@ -219,6 +221,7 @@ class Run:
                     "totals": self.totals.to_json(),
                     "weights": self.weights,
                 },
+                self.strategy.published.memory(),
             )
         )
         self._write_status("running")
@@ -236,7 +239,7 @@ class Run:
 
     def _record(self, result: RoundResult, scores: Scores, wall_s: float) -> dict[str, Any]:
         layout = self.strategy.layout
-        dense = sum(t.nbytes for t in layout.tensors.values() if t.travels) * len(result.answers)
+        dense = DenseBytes.of(result, layout)
         self.totals.add(result, dense, scores.test.headline, wall_s)
         record: dict[str, Any] = {
             "round": result.number,
@@ -256,7 +259,8 @@ class Run:
             "upload_bytes": result.upload_bytes,
             "upload_packet_bytes": result.upload_packet_bytes,
             "download_bytes": result.download_bytes,
-            "dense_upload_bytes": dense,
+            "dense_upload_bytes": dense.upload,
+            "dense_download_bytes": dense.download,
             "simulated_s": result.simulated_s,
             "simulated_total_s": self.strategy.clock.now_s,
             "wall_s": wall_s,
@@ -265,6 +269,12 @@ class Run:
             record["frozen_share"] = share
         if (loss := result.train_loss()) is not None:
             record["train_loss"] = loss
+        if (norm := result.residual_norm()) is not None:
+            record["residual_norm"] = norm
+        if (ratio := result.residual_ratio()) is not None:
+            record["residual_ratio"] = ratio
+        if result.residual_warnings:
+            record["residual_warnings"] = dict(sorted(result.residual_warnings.items()))
         if result.sat_out:
             record["sat_out"] = dict(sorted(result.sat_out.items()))
         if result.failed:

@@ -35,6 +35,7 @@ from fedfreeze.wire_size import wire_bytes
 from strategies import schema
 from strategies.aggregation.step import global_step
 from strategies.clients import Client, Clients
+from strategies.downlink import packet_rule
 from strategies.enrolment import Exchange, enrol, new_query, through_grid
 from strategies.freeze import policy_for
 from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
@@ -43,6 +44,7 @@ from strategies.orders import ORDER_BYTES, Asked, Desk, Parcels, limits
 from strategies.planner import Load, feasible, fit
 from strategies.published import Published
 from strategies.replies import check_movement, understand
+from strategies.residual_watch import ResidualWatch, residual_ratio
 from strategies.round_result import RoundResult
 from strategies.schedule import learning_rate
 from strategies.selection import choose
@@ -83,6 +85,7 @@ class FedFreeze(Strategy):
         self.settings = settings
         self.layout = layout
         self.limits = limits(layout, settings.clients, settings.compression, settings.local)
+        self._rule = packet_rule(layout, settings.compression)
         self.policy = policy_for(settings.freeze, layout)
         self.method = method_for(settings.method, layout)
         self.clients = Clients()
@@ -100,6 +103,7 @@ class FedFreeze(Strategy):
         self._given: ArrayRecord | None = None
         self._unobserved: RoundOutcome | None = None
         self._void_rounds = 0
+        self._residual_watch = ResidualWatch()
 
     # ---- the model
 
@@ -120,7 +124,7 @@ class FedFreeze(Strategy):
         Raises:
             LayoutError: they are not the layout's tensors.
         """
-        self._published = Published(self.layout, arrays, version)
+        self._published = Published(self.layout, arrays, version, self._rule)
         if version == 0 and self.settings.model.pretrained is not None:
             self._desk = replace(self._desk, initial=layer_digests(self.layout, arrays))
 
@@ -182,6 +186,7 @@ class FedFreeze(Strategy):
         silent = set(result.asked) - set(result.answers) - set(result.sat_out)
         self.note_failures(dict.fromkeys(silent, "no reply"), overwrite=False)
         self._settle_clock(result)
+        self._watch_residuals(result)
         self._merge(result)
         self._given = ArrayRecord(
             {name: Array(array) for name, array in self.published.arrays.items()}
@@ -228,7 +233,7 @@ class FedFreeze(Strategy):
             self._unobserved = None
 
     def state(self) -> dict[str, Any]:
-        """Everything but the published arrays, as JSON values, for a checkpoint."""
+        """All but the published arrays and their memory, as JSON values, for a checkpoint."""
         return {
             "run": self.run,
             "version": self.published.version,
@@ -239,10 +244,11 @@ class FedFreeze(Strategy):
             "method": self.method.state(),
             "simulated_s": self.clock.now_s,
             "void_rounds": self._void_rounds,
+            "residual_watch": self._residual_watch.state(),
         }
 
-    def restore(self, state: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take back :meth:`state` and the published arrays.
+    def restore(self, state: Mapping[str, Any], arrays: Arrays, memory: Arrays) -> None:
+        """Take back :meth:`state`, the published arrays and :meth:`Published.memory`.
 
         Raises:
             LayoutError: the arrays are not the layout's tensors.
@@ -251,11 +257,13 @@ class FedFreeze(Strategy):
         self._desk = replace(self._desk, run=self.run, initial=dict(state["initial"]))
         self.publish(arrays, state["version"])
         self.published.changed_at = dict(state["changed_at"])
+        self.published.recall(memory)
         self.clients.restore(state["clients"])
         self.policy.restore(state["policy"])
         self.method.restore(state["method"])
         self.clock = VirtualClock(state["simulated_s"])
         self._void_rounds = state["void_rounds"]
+        self._residual_watch.restore(state["residual_watch"])
 
     # ---- parts of a round
 
@@ -283,7 +291,7 @@ class FedFreeze(Strategy):
         shipment = self._desk.shipment(client, self.published)
         load = Load(
             client.examples,
-            parcels.model_bytes(shipment.layers) + ORDER_BYTES,
+            parcels.model_bytes(shipment) + ORDER_BYTES,
             client.envelope_bytes,
         )
         plan = fit(
@@ -294,7 +302,7 @@ class FedFreeze(Strategy):
         if node_id is None:
             raise RunError(f'"{client.device_id}" was planned for while it is offline')
         message = Message(
-            parcels.content(order, shipment.layers),
+            parcels.content(order, shipment),
             node_id,
             MessageType.TRAIN,
             ttl=self.settings.clients.round_timeout,
@@ -329,7 +337,10 @@ class FedFreeze(Strategy):
                 upload_bytes=wire_bytes(reply),
                 code_digest=self._digest,
                 optimizer_slots=self.limits.optimizer_slots,
+                few_examples=self.settings.compression.small_clients,
             )
+            # Whatever becomes of its update, it has taken the model.
+            asked.client.held_version = answer.held_version
             if answer.update is not None:
                 check_movement(answer.update, self.published.arrays, self.layout)
         except FedFreezeError as error:
@@ -338,7 +349,6 @@ class FedFreeze(Strategy):
         result.failed.pop(device_id, None)
         client = asked.client
         client.capacity, client.examples = answer.capacity, answer.report.examples
-        client.held_version = answer.held_version
         if answer.report.status == "needs-model":
             if asked.order.initial != NO_TEXT:
                 client.initial = {}  # it does not have what it said it had
@@ -356,6 +366,18 @@ class FedFreeze(Strategy):
         deadline_s = self.settings.clients.round_deadline
         result.simulated_s, result.late = round_seconds(totals, deadline_s)
         self.clock.advance(result.simulated_s)
+
+    def _watch_residuals(self, result: RoundResult) -> None:
+        """Before the merge: the model is still the one that clients trained from."""
+        for device_id, answer in sorted(result.answers.items()):
+            norm, before = answer.report.residual_norm, self.published.arrays
+            ratio = residual_ratio(norm, answer.measures, before, self.layout)
+            if ratio is None:
+                continue
+            result.residual_ratios[device_id] = ratio
+            if warning := self._residual_watch.note(device_id, ratio):
+                result.residual_warnings[device_id] = warning
+                log(WARNING, warning)
 
     def _merge(self, result: RoundResult) -> None:
         arrived = sorted(set(result.answers) - set(result.late))

@@ -8,26 +8,34 @@ from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, RecordDict
 
-from compression import EMPTY_PACKET_BYTES
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layout
-from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, packed
+from fedfreeze.messages import (
+    MODEL_FORMAT,
+    NO_ROUND,
+    NO_TEXT,
+    PACKETS_FORMAT,
+    PROTOCOL,
+    TrainOrder,
+    packed,
+)
 from fedfreeze.plan import Plan
 from strategies.clients import Client
 from strategies.freeze.policy import Advice
-from strategies.planner import Limits, Load, float_bytes
+from strategies.layer_wishes import floors_of, importance_of
+from strategies.packet_sizes import (
+    SMALLEST_SPARSE_BYTES,
+    dense_overhead_bytes,
+    dense_packet_bytes,
+    dense_update_bytes,
+)
+from strategies.planner import Limits, Load
 from strategies.published import Published
 from strategies.tables import Clients, Compression, Local
-
-# A sparse packet of fewer bytes than this above its header cannot carry a value.
-LEAST_PAYLOAD_BYTES = 16
 
 # What an order is taken to weigh when plans are made, on both sides. Its true weight moves with the
 # lengths of names and paths, which must not change what a seed gives.
 ORDER_BYTES = 8_192
-
-# Header, segment table and scales of a dense packet, at most.
-DENSE_OVERHEAD_BYTES = 1_024
 
 _OPTIMIZER_SLOTS = {"sgd": 0, "adam": 2, "adamw": 2}
 
@@ -54,19 +62,18 @@ def limits(layout: Layout, clients: Clients, compression: Compression, local: Lo
     """What the strategy asks of every client, in the planner's terms.
 
     Raises:
-        ConfigError: the compression ratio leaves less than the smallest packet.
+        ConfigError: the compression ratio leaves less than the smallest packet, or a floor or a
+            weight is for what the model has not.
     """
-    floats = [tensor for tensor in layout.tensors.values() if tensor.travels]
-    dense_bytes = sum(float_bytes(tensor) for tensor in floats)
+    floors_of(layout, compression.floors)
+    importance_of(layout, compression.boost)
     if compression.mode == "dense":
-        # Buffers travel as 32-bit floats whatever the bits.
-        buffer_bytes = sum(float_bytes(tensor) for tensor in floats if tensor.kind == "buffer")
-        overhead = DENSE_OVERHEAD_BYTES + 16 * len(floats)
-        parameter_bytes = (dense_bytes - buffer_bytes) * compression.bits // 32
-        full, smallest = overhead + parameter_bytes + buffer_bytes, overhead
+        full = dense_packet_bytes(layout, compression.bits)
+        smallest = dense_overhead_bytes(layout)
     else:
+        dense_bytes = dense_update_bytes(layout)
         full = int(dense_bytes / compression.compression_ratio)
-        smallest = EMPTY_PACKET_BYTES + LEAST_PAYLOAD_BYTES
+        smallest = SMALLEST_SPARSE_BYTES
         if full < smallest:
             raise ConfigError(
                 f"compression.compression-ratio: {compression.compression_ratio:g} leaves {full} "
@@ -91,14 +98,16 @@ class Shipment:
     """What of the published model travels to one client.
 
     Attributes:
-        layers: sent along.
+        layers: sent along, dense.
         base_version: what the client adds them to, or NO_ROUND when they are the whole model.
         named: digests of the layers that the client has from its pretrained file instead.
+        by_packets: whether the packets since ``base_version`` travel instead of layers.
     """
 
     layers: tuple[str, ...]
     base_version: int = NO_ROUND
     named: Mapping[str, str] = field(default_factory=dict)
+    by_packets: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,8 @@ class Desk:
         held = client.held_version
         if held is not None:
             layers = published.lacking(held)
+            if published.has_smaller_packets(held):
+                return Shipment((), held, by_packets=True)
             return Shipment(layers) if layers == everything else Shipment(layers, held)
         named = {
             name: digest
@@ -139,6 +150,7 @@ class Desk:
     ) -> TrainOrder:
         """The order for one client."""
         accepted = client.accepted or (NO_ROUND, NO_TEXT)
+        is_whole = shipment.base_version == NO_ROUND
         return TrainOrder(
             protocol=PROTOCOL,
             run=self.run,
@@ -156,25 +168,34 @@ class Desk:
             state_dir=self.state_dir,
             data_dir=self.data_dir,
             initial=_compact(dict(shipment.named)) if shipment.named else NO_TEXT,
+            model_digest=NO_TEXT if is_whole else published.digest,
         )
 
 
 class Parcels:
-    """The model parts of one round; clients that lack the same layers share one array."""
+    """The model parts of one round; clients that lack the same share one array."""
 
     def __init__(self, published: Published) -> None:
         self._published = published
-        self._records: dict[tuple[str, ...], ArrayRecord] = {}
+        self._records: dict[int | tuple[str, ...], ArrayRecord] = {}
 
-    def content(self, order: TrainOrder, layers: tuple[str, ...]) -> RecordDict:
+    def content(self, order: TrainOrder, shipment: Shipment) -> RecordDict:
         """The content of the TRAIN message."""
-        if layers not in self._records:
-            self._records[layers] = packed(self._published.blob(layers), MODEL_FORMAT)
-        return RecordDict({"order": order.to_record(), "model": self._records[layers]})
+        key = shipment.base_version if shipment.by_packets else shipment.layers
+        if key not in self._records:
+            form = PACKETS_FORMAT if shipment.by_packets else MODEL_FORMAT
+            self._records[key] = packed(self._data(shipment), form)
+        part = "packets" if shipment.by_packets else "model"
+        return RecordDict({"order": order.to_record(), part: self._records[key]})
 
-    def model_bytes(self, layers: tuple[str, ...]) -> int:
-        """Bytes of these layers, without the order."""
-        return len(self._published.blob(layers))
+    def model_bytes(self, shipment: Shipment) -> int:
+        """Bytes of the model's part of the message, without the order."""
+        return len(self._data(shipment))
+
+    def _data(self, shipment: Shipment) -> bytes:
+        if shipment.by_packets:
+            return self._published.packets(shipment.base_version)
+        return self._published.blob(shipment.layers)
 
 
 def _compact(value: object) -> str:

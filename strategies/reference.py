@@ -122,7 +122,8 @@ def _key(table: type[Settings], name: str, field: FieldInfo) -> Key:
         required=field.is_required(),
         description=field.description or ("chooses this table" if _is_tag(field) else ""),
         only_with=str(mark or ""),
-        is_active=mark is None or table.model_fields[mark.selector].default in mark.values,
+        is_active=mark is None
+        or mark.is_met({name: table.model_fields[name].default for name in mark.selectors}),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from flwr.app import RecordDict
 
-from compression import EMPTY_PACKET_BYTES, decode, packet_digest
+from compression import EMPTY_PACKET_BYTES, LayerResidual, decode, packet_digest
 from device_profiles.cost import plan_cost
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ProtocolError
@@ -26,13 +26,11 @@ from fedfreeze.messages import (
 from fedfreeze.plan import Plan, PlanCost
 from fedfreeze.wire_size import planned_bytes
 from strategies.aggregation.mean import Update
-from strategies.aggregation.step import l2_norm
 from strategies.enrolment import check_digest
+from strategies.few_examples import FewExamples
 from strategies.local_step import LayerMeasures
+from strategies.movement import too_far
 from strategies.orders import Asked
-
-# A layer that local training moved by more than so many times its own norm (and 1) is no update.
-MOST_MOVEMENT = 1e3
 
 # What a reply may weigh beside its packet.
 MOST_ENVELOPE_BYTES = 1_000_000
@@ -56,6 +54,8 @@ class Answer:
     plan: Plan
     cost: PlanCost
     measures: dict[str, LayerMeasures]
+    residuals: dict[str, LayerResidual]
+    unmet_floors: tuple[str, ...]
     update: Update | None
     packet_bytes: int
     upload_bytes: int
@@ -75,6 +75,7 @@ def understand(
     upload_bytes: int,
     code_digest: str,
     optimizer_slots: int,
+    few_examples: FewExamples,
 ) -> Answer:
     """Check a reply against what was asked and decode its packet.
 
@@ -94,8 +95,8 @@ def understand(
         raise ProtocolError(f"status: expected one of {', '.join(STATUSES)}, got {report.status!r}")
     if report.examples < 1:
         raise ProtocolError(f"expected 1 example or more, got {report.examples}")
-    for name, value in (("train_s", report.train_s), ("residual_norm", report.residual_norm)):
-        if value < 0:
+    for name in ("train_s", "residual_norm", "residual_rounding_norm"):
+        if (value := getattr(report, name)) < 0:
             raise ProtocolError(f"{name}: expected 0 or more, got {value}")
     capacity = Capacity.from_json(from_json("capacity", report.capacity))
     plan = _final_plan(report, asked.plan, layout)
@@ -125,7 +126,9 @@ def understand(
         plan=plan,
         cost=cost,
         measures=_measures(report.measures, plan) if trained else {},
-        update=_update(packet, report, plan, layout) if trained else None,
+        residuals=_residuals(report, layout) if trained else {},
+        unmet_floors=_layer_names(report.unmet_floors, layout) if trained else (),
+        update=_update(packet, report, plan, layout, few_examples) if trained else None,
         packet_bytes=len(packet),
         upload_bytes=upload_bytes,
         envelope_bytes=envelope_bytes,
@@ -136,20 +139,15 @@ def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
     """Refuse an update that no local training gives; merging it would ruin the model for all.
 
     Raises:
-        ProtocolError: a layer would move by more than :data:`MOST_MOVEMENT` times its norm (and 1).
+        ProtocolError: a layer would move too far (:mod:`strategies.movement`).
     """
-    for name in update.layers:
-        tensors = [tensor.name for tensor in layout[name].tensors if tensor.travels]
-        moved = l2_norm(update.deltas[tensor] for tensor in tensors)
-        scale = l2_norm(before[tensor] for tensor in tensors)
-        if not moved <= MOST_MOVEMENT * (scale + 1):
-            raise ProtocolError(
-                f"layer {name!r}: expected an update of a norm up to "
-                f"{MOST_MOVEMENT * (scale + 1):.3g}, got {moved:.3g}"
-            )
+    for wrong in too_far(update.deltas, update.layers, before, layout):
+        raise ProtocolError(str(wrong))
 
 
-def _update(packet: bytes, report: TrainReport, plan: Plan, layout: Layout) -> Update:
+def _update(
+    packet: bytes, report: TrainReport, plan: Plan, layout: Layout, few_examples: FewExamples
+) -> Update:
     decoded = decode(packet, layout, max_bytes=max(plan.upload_budget_bytes, EMPTY_PACKET_BYTES))
     _same("round of the packet", report.round_number, decoded.round_number)
     _same("packet digest", packet_digest(packet), report.packet_digest)
@@ -158,7 +156,8 @@ def _update(packet: bytes, report: TrainReport, plan: Plan, layout: Layout) -> U
             f"the packet covers {', '.join(decoded.layers)}; "
             f"the plan trains {', '.join(plan.trained)}"
         )
-    return Update(report.device_id, float(report.examples), decoded.layers, decoded.update)
+    weight = few_examples.weight(report.examples)
+    return Update(report.device_id, weight, decoded.layers, decoded.update)
 
 
 def _final_plan(report: TrainReport, suggestion: Plan, layout: Layout) -> Plan:
@@ -186,6 +185,36 @@ def _measures(text: str, plan: Plan) -> dict[str, LayerMeasures]:
             raise ProtocolError(f"measures of {name!r}: expected 2 numbers >= 0, got {pair!r:.80}")
         measures[name] = LayerMeasures(float(pair[0]), float(pair[1]))
     return measures
+
+
+def _layer_names(text: str, layout: Layout) -> tuple[str, ...]:
+    names = from_json("unmet_floors", text)
+    if not isinstance(names, list) or not all(name in layout.names for name in names):
+        raise ProtocolError(f"unmet_floors: expected layers of the model, got {text!r:.80}")
+    return tuple(names)
+
+
+def _residuals(report: TrainReport, layout: Layout) -> dict[str, LayerResidual]:
+    table = from_json("residuals", report.residuals)
+    if not isinstance(table, dict) or not set(table) <= set(layout.names):
+        raise ProtocolError(
+            f"residuals: expected entries of the model's layers, got {report.residuals!r:.80}"
+        )
+    residuals = {}
+    for name, entry in table.items():
+        good = isinstance(entry, list) and len(entry) == 3 and all(map(_is_measure, entry[:2]))
+        if not good or not _is_age(entry[2], report.round_number):
+            raise ProtocolError(
+                f"residuals of {name!r}: expected 2 numbers >= 0 and an age from 0 to "
+                f"{report.round_number} rounds or null, got {entry!r:.80}"
+            )
+        residuals[name] = LayerResidual(float(entry[0]), float(entry[1]), entry[2])
+    return residuals
+
+
+def _is_age(value: Any, most: int) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value is None or (whole and 0 <= value <= most)
 
 
 def _is_measure(value: Any) -> bool:

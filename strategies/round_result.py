@@ -21,6 +21,9 @@ class RoundResult:
         used: device ids whose update was merged, in device-id order.
         failed: why, by device id, for clients whose reply was missing or refused.
         sat_out: why, by device id, for clients on which no plan fits.
+        residual_ratios: by device id, norm of what is left to send over that of what training moved
+            in this round; infinite where it moved nothing.
+        residual_warnings: by device id, that the ratio has been too large for too long.
         late: device ids whose update came after the simulated deadline.
         void: the quorum was missed; the model is as before.
         simulated_s: modelled length of the round.
@@ -33,6 +36,8 @@ class RoundResult:
     used: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
     sat_out: dict[str, str] = field(default_factory=dict)
+    residual_ratios: dict[str, float] = field(default_factory=dict)
+    residual_warnings: dict[str, str] = field(default_factory=dict)
     late: tuple[str, ...] = ()
     void: bool = False
     simulated_s: float = 0.0
@@ -69,6 +74,16 @@ class RoundResult:
             return None
         summed = sum(self.answers[i].report.train_loss * n for i, n in weights.items())
         return summed / sum(weights.values())
+
+    def residual_norm(self) -> float | None:
+        """Norm of what a used client has left to send, on average; None if none was used."""
+        norms = [self.answers[i].report.residual_norm for i in self.used]
+        return sum(norms) / len(norms) if norms else None
+
+    def residual_ratio(self) -> float | None:
+        """The largest ratio of a used client; None if nobody's is known."""
+        known = [self.residual_ratios[i] for i in self.used if i in self.residual_ratios]
+        return max(known, default=None)
 
     def metrics(self, layout: Layout) -> MetricRecord:
         """The round's figures, as Flower's ``start()`` collects them."""

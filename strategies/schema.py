@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from device_profiles.fleet import fleets
 from fedfreeze import strict_toml
@@ -22,7 +22,7 @@ from fedfreeze.settings import Natural, PositiveInt, Settings
 from fedfreeze.toml_faults import did_you_mean
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
-from strategies.tables import Clients, Compression, Data, Local, Model
+from strategies.tables import Clients, Compression, Data, Local, Model, Residual
 from tasks.options import Options
 from tasks.partition import Split
 from tasks.registry import module_of
@@ -93,7 +93,18 @@ class Strategy(Settings):
     freeze: FreezeTable = POLICIES["fedfreeze"].Settings()
     method: MethodTable = METHODS["fedavg"].Settings()
     compression: Compression = Compression()
+    residual: Residual = Residual()
     local: Local = Local()
+
+    @field_validator("residual")
+    @classmethod
+    def _has_a_residual(cls, value: Residual, info: ValidationInfo) -> Residual:
+        compression = info.data.get("compression")
+        if compression is None or compression.error_feedback or value == Residual():
+            return value
+        raise ValueError(
+            "only compression.error-feedback = true leaves a residual; remove this table"
+        )
 
     @property
     def options(self) -> Options:
@@ -114,7 +125,7 @@ class Strategy(Settings):
 
 def presets() -> dict[str, pathlib.Path]:
     """The strategies that come with the project, by name."""
-    return {path.stem: path for path in sorted(PRESET_FOLDER.glob("*.toml"))}
+    return {path.stem: path for path in sorted(PRESET_FOLDER.glob("*.toml"), key=lambda p: p.stem)}
 
 
 def from_text(text: str, file: str = "strategy", overrides: Sequence[str] = ()) -> Strategy:

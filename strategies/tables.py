@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from compression.settings import MAX_SPARSE_BITS, CodecSettings, Effort
 from fedfreeze.settings import (
     Natural,
     NonNegative,
@@ -17,20 +19,39 @@ from fedfreeze.settings import (
     Settings,
     Share,
 )
+from strategies.few_examples import FewExamples
+from strategies.layer_wishes import MAX_WEIGHT, rows_of
 from tasks.options import OwnLayers
 from tasks.partition import Partition, Split
 from tasks.registry import known_model
 
+Precision = Literal["float32", "float16"]
+Fate = Literal["keep", "decay", "drop"]
+
 
 @dataclass(frozen=True)
 class OnlyWith:
-    """Marks a key that is read only when the key ``selector`` above it has one of ``values``."""
+    """Marks a key that is read only when the key ``selector`` above it has one of ``values``.
+
+    ``or_else`` names more keys, of which one with such a value is enough.
+    """
 
     selector: str
     values: tuple[str, ...]
+    or_else: tuple[str, ...] = ()
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """All keys that decide, in Python's spelling."""
+        return (self.selector, *self.or_else)
+
+    def is_met(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether these values, one for each selector, make that the key is read."""
+        return any(chosen[selector] in self.values for selector in self.selectors)
 
     def __str__(self) -> str:
-        return f"{self.selector} = {' or '.join(json.dumps(value) for value in self.values)}"
+        keys = " or ".join(selector.replace("_", "-") for selector in self.selectors)
+        return f"{keys} = {' or '.join(json.dumps(value) for value in self.values)}"
 
 
 class Table(Settings):
@@ -41,10 +62,10 @@ class Table(Settings):
     def _is_read(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[str(info.field_name)]
         for mark in field.metadata:
-            if not isinstance(mark, OnlyWith) or mark.selector not in info.data:
+            if not isinstance(mark, OnlyWith) or not set(mark.selectors) <= set(info.data):
                 continue
             # The default passes, so that a resolved document can hold every key.
-            if info.data[mark.selector] not in mark.values and value != field.default:
+            if not mark.is_met(info.data) and value != field.default:
                 raise ValueError(f"only {mark} reads this key, got {json.dumps(value)}; remove it")
         return value
 
@@ -149,11 +170,39 @@ class Data(Table):
 class Compression(Table):
     """``[compression]``: how large an update may be, and how it is packed."""
 
-    mode: Literal["sparse", "dense"] = Field(
-        "sparse", description="sparse sends the largest values that fit, dense sends all"
+    mode: Literal["sparse", "dense", "literal"] = Field(
+        "sparse",
+        description="sparse sends the values that earn their bits within the budget, dense all of "
+        "them, literal the largest as FedFreeze's text packs them",
     )
     bits: Annotated[Literal[8, 16, 32], OnlyWith("mode", ("dense",))] = Field(
         32, description="bits of a value"
+    )
+    density: Annotated[float | None, OnlyWith("mode", ("sparse", "literal"))] = Field(
+        None,
+        gt=0,
+        le=1,
+        description="share of the values that is sent, if they fit; chosen with the step when "
+        "absent",
+    )
+    value_bits: Annotated[int | None, OnlyWith("mode", ("sparse",))] = Field(
+        None,
+        ge=1,
+        le=MAX_SPARSE_BITS,
+        description="bits of a value that is sent, its sign among them; chosen when absent",
+    )
+    effort: Annotated[Effort, OnlyWith("mode", ("sparse",))] = Field(
+        "thorough", description="thorough takes about twice as long as fast, for a smaller error"
+    )
+    floors: Annotated[dict[str, Share] | None, OnlyWith("mode", ("sparse",))] = Field(
+        None,
+        description="globs over layers, each with the least share of its values that is sent, and "
+        "never fewer than 8; when absent, a thousandth of the last layer",
+    )
+    boost: Annotated[dict[str, float] | None, OnlyWith("mode", ("sparse",))] = Field(
+        None,
+        description="globs over layers or tensors, and rows of them as in head.weight[0:4], each "
+        "with how much an error counts there: 4 halves the step, 16 quarters it",
     )
     upload_time: Seconds = Field(
         10.0, gt=0, description="the budget is what the uplink carries in this time"
@@ -161,11 +210,86 @@ class Compression(Table):
     compression_ratio: float = Field(
         100.0, ge=1, description="the budget is at most the dense update divided by this"
     )
-    downlink: Literal["dense", "delta"] = Field(
-        "delta", description="delta sends what a client lacks, dense the whole model"
+    downlink: Literal["dense", "delta", "quantised", "sparse"] = Field(
+        "delta",
+        description="dense sends the whole model, delta the layers that changed, quantised and "
+        "sparse the steps in packets with error feedback on the server: all values of 8 bits, or "
+        "the largest that fit",
+    )
+    downlink_ratio: Annotated[float, OnlyWith("downlink", ("sparse",))] = Field(
+        50.0, ge=1, description="a packet down is at most the dense model divided by this"
     )
     error_feedback: bool = Field(
         True, description="keep what was not sent and add it to the next update"
+    )
+    few_examples: Literal["plain", "finer-step", "damped-weight"] = Field(
+        "plain",
+        description="clients with fewer than n-min examples: as others, with fewer values sent "
+        "more finely, or merged with the weight n * n / n-min",
+    )
+    n_min: Annotated[PositiveInt, OnlyWith("few_examples", ("finer-step", "damped-weight"))] = (
+        Field(64, description="examples below which few-examples applies")
+    )
+
+    @field_validator("few_examples")
+    @classmethod
+    def _has_a_step(cls, value: str, info: ValidationInfo) -> str:
+        if value == "finer-step" and info.data.get("mode") == "dense":
+            raise ValueError(
+                'mode = "dense" sends every value, so no step can be finer; expected "plain" or '
+                '"damped-weight"'
+            )
+        return value
+
+    @field_validator("boost")
+    @classmethod
+    def _can_be_weighed(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        for pattern, weight in (value or {}).items():
+            rows_of(pattern)
+            if not 1 <= weight <= MAX_WEIGHT:
+                raise ValueError(
+                    f"{json.dumps(pattern)}: expected a weight from 1 to {MAX_WEIGHT}, got "
+                    f"{weight:g}; weights are relative to everything else"
+                )
+        return value
+
+    def codec(self, examples: int) -> CodecSettings:
+        """How a client with so many examples packs its update."""
+        return CodecSettings(
+            self.mode,
+            self.bits,
+            density=self.density,
+            value_bits=self.value_bits,
+            fineness=self.small_clients.fineness(examples),
+            effort=self.effort,
+        )
+
+    @property
+    def small_clients(self) -> FewExamples:
+        """What is done about clients with few examples, as a value."""
+        return FewExamples(self.few_examples, self.n_min)
+
+
+class Residual(Table):
+    """``[residual]``: what becomes of what was not sent yet. Read with error feedback alone."""
+
+    frozen: Fate = Field("keep", description="of a layer that is frozen, in each such round")
+    missed: Fate = Field(
+        "keep", description="after rounds in which the client did not train, for each of them"
+    )
+    layout_change: Fate = Field(
+        "drop",
+        description="when the model's layers change within a run; what has no tensor of the same "
+        "name and shape is always dropped",
+    )
+    decay: Annotated[float, OnlyWith("frozen", ("decay",), ("missed", "layout_change"))] = Field(
+        0.9, gt=0, lt=1, description="what is left of it after one round"
+    )
+    precision: Precision = Field(
+        "float32", description="of the residual on a board; float16 halves its disk and memory"
+    )
+    summary: bool = Field(
+        False, description="report norm, largest value and age of each layer's residual"
     )
 
 

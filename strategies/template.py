@@ -16,6 +16,10 @@ FIRST_VALUES = {
     "pretrained": '"hub"',
     "test-examples": "1000",
     "clip-norm": "1.0",
+    "density": "0.01",
+    "value-bits": "4",
+    "floors": "{ head = 0.001 }",
+    "boost": "{ head = 4.0 }",
 }
 
 

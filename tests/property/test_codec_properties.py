@@ -67,8 +67,10 @@ def test_sparse_packets_keep_their_budget_and_decode_as_the_reference_does(drawn
         assert array.shape == update[name].shape
         if layout.tensors[name].kind == "buffer":
             assert array.tobytes() == update[name].tobytes()
-        else:  # what is not kept is 0; what is kept has the sign of its value
-            assert (array * np.sign(update[name]) >= 0).all()
+        elif sent.step is not None:  # what is not kept is 0, the rest within a step or clipped
+            away = np.abs(array.astype(np.float64) - update[name])[array != 0]
+            size = np.abs(update[name].astype(np.float64))[array != 0]
+            assert ((away <= 1.01 * sent.step) | (size > 2.0**20 * sent.step)).all()
 
 
 @settings(max_examples=150, deadline=None)

@@ -22,6 +22,8 @@ KEYS = st.sampled_from(
         "test_loss",
         "upload_bytes",
         "dense_upload_bytes",
+        "download_bytes",
+        "dense_download_bytes",
         "void",
         "simulated_total_s",
         "simulated_s",

@@ -158,6 +158,50 @@ def test_what_a_board_sent_in_vain_is_in_its_residual_again(small_run):
         assert np.array_equal(array, expected.astype(np.float32)), name
 
 
+@pytest.mark.parametrize("stop", [2, 4])
+def test_a_stopped_run_equals_one_that_was_not_whatever_becomes_of_residuals(small_run, stop):
+    """Boards take part by chance, freeze, decay what waits, and keep it in float16."""
+    wanted = (
+        "rounds=6",
+        "freeze.warm-up-rounds=1",
+        'clients.selection="uniform"',
+        "clients.share=0.5",
+        'residual.frozen="decay"',
+        'residual.missed="decay"',
+        'residual.precision="float16"',
+        "residual.summary=true",
+        'compression.few-examples="damped-weight"',
+        "compression.n-min=600",
+    )
+    whole = small_run(*wanted, nodes=6, name="whole")
+    whole.play()
+    small_run(*wanted, nodes=6, name="cut").play(until=stop)
+    resumed = small_run(*wanted, nodes=6, name="cut", resume=True)
+    resumed.play()
+    assert model_of(resumed) == model_of(whole)
+    kept = ("residual_norm", "residual_rounding_norm", "residual_ratio", "residuals")
+    kept += ("weight", "examples")
+    found = [
+        [{k: r[k] for k in kept} for r in records(run.folder, "decisions") if "weight" in r]
+        for run in (resumed, whole)
+    ]
+    assert found[0] == found[1]
+    assert any(record["residual_rounding_norm"] > 0 for record in found[0])
+    assert any(record["weight"] < record["examples"] for record in found[0])
+    assert any(layer["age_rounds"] for record in found[0] for layer in record["residuals"].values())
+
+
+def test_the_growth_of_residuals_is_in_the_record_of_a_round(small_run):
+    run = small_run("rounds=2")
+    run.play()
+    for record in records(run.folder):
+        of_round = [r for r in records(run.folder, "decisions") if r["round"] == record["round"]]
+        assert record["residual_norm"] == pytest.approx(
+            np.mean([r["residual_norm"] for r in of_round])
+        )
+        assert record["residual_ratio"] == max(r["residual_ratio"] for r in of_round)
+
+
 def test_frozen_layers_of_a_client_are_bit_identical_in_what_it_sends(small_run):
     """A frozen layer is not even covered by the packet."""
     covered = []

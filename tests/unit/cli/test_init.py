@@ -39,5 +39,7 @@ def test_a_preset_to_edit_is_the_preset_under_the_new_name(tmp_path):
 def test_a_preset_that_there_is_not_is_refused_with_those_that_there_are(tmp_path, capsys):
     path = tmp_path / "mine.toml"
     assert exit_code(["init", str(path), "--preset", "ful"]) == 3
-    assert capsys.readouterr().err == ('no preset "ful"; the presets are fedavg, fedfreeze, full\n')
+    assert capsys.readouterr().err == (
+        'no preset "ful"; the presets are fedavg, fedfreeze, fedfreeze-literal, full\n'
+    )
     assert not path.exists()

@@ -97,6 +97,14 @@ def test_the_summary_says_the_figures_and_where_things_are(tmp_path):
     ]
 
 
+def test_the_summary_says_what_went_both_ways_where_that_is_known():
+    run = RunFigures(3, None, None, 1_000_000, 60_000_000, None, None, None, 3_000_000, 100_000_000)
+    assert summary_lines(run, 1.0, {})[:2] == [
+        "uplink     1 MB  (60x less than dense FedAvg)",
+        "both ways  4 MB  (40x less than dense FedAvg)",
+    ]
+
+
 def test_a_summary_without_figures_still_says_how_long_it_took():
     assert summary_lines(figures([]), 3.0, {}) == ["time       3 s here"]
 

@@ -22,6 +22,32 @@ def test_bytes_and_seconds_of_a_run_are_sums_and_the_virtual_clock_is_read_at_it
     assert run.upload_ratio == 50
 
 
+def test_the_ratio_of_all_traffic_counts_both_directions():
+    record = {
+        "upload_bytes": 10,
+        "dense_upload_bytes": 1000,
+        "download_bytes": 40,
+        "dense_download_bytes": 1500,
+    }
+    run = figures([record, record])
+    assert (run.download_bytes, run.dense_download_bytes) == (80, 3000)
+    assert run.traffic_ratio == 50
+
+
+@pytest.mark.parametrize(
+    "gone", ["upload_bytes", "dense_upload_bytes", "download_bytes", "dense_download_bytes"]
+)
+def test_the_ratio_of_all_traffic_is_unknown_where_a_part_of_it_is(gone):
+    record = {
+        "upload_bytes": 10,
+        "dense_upload_bytes": 1000,
+        "download_bytes": 40,
+        "dense_download_bytes": 1500,
+    }
+    del record[gone]
+    assert figures([record]).traffic_ratio is None
+
+
 def test_a_run_without_rounds_knows_nothing():
     run = figures([])
     assert run == RunFigures(0, None, None, None, None, None, None)

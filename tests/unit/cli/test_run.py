@@ -193,10 +193,13 @@ def test_an_outcome_names_no_figure_that_is_not_known(folder):
 
 def test_an_outcome_is_json_with_the_figures_of_the_rounds(folder):
     record = {"round": 1, "test_accuracy": 0.5, "upload_bytes": 4, "dense_upload_bytes": 100}
+    record |= {"download_bytes": 6, "dense_download_bytes": 100}
     folder.rounds.write_text(json.dumps(record) + "\n")
     got = json.loads(json.dumps(outcome(folder, None, 2.0)))
     assert got["success"] is True
     assert (got["final_accuracy"], got["upload_bytes"], got["upload_ratio"]) == (0.5, 4, 25.0)
+    assert (got["download_bytes"], got["dense_download_bytes"]) == (6, 100)
+    assert got["traffic_ratio"] == 20.0
     assert set(got["files"]) == {"run", "rounds"}
 
 

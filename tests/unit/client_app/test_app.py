@@ -125,6 +125,15 @@ def test_an_order_without_the_models_bytes_is_refused(orders):
     )
 
 
+def test_packets_of_the_model_in_another_format_are_refused(orders):
+    orders[0]["packets"] = orders[0]["model"]
+    reply = ask(orders[0], MessageType.TRAIN, simulated())
+    assert reply.error.reason == (
+        "ProtocolError: 'packets': expected the format fedfreeze.packets.v1, "
+        "got 'fedfreeze.safetensors.v1'"
+    )
+
+
 def outcomes(run, device_id="sim-0001"):
     return [
         (record["status"], record.get("residual_was"))

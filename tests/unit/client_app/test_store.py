@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client_app.store import BoardState, BoardStore, Pending
+from client_app.store import BoardState, BoardStore, History, Pending
+from compression import Halves, halved
 from fedfreeze.errors import StateError
 
 ROOT = Path(__file__).parents[3]
@@ -20,10 +21,16 @@ def state_of(number, size=5):
     return BoardState(
         residual={"a.w": np.full(size, number, np.float32), "a.s": np.array(number, np.float32)},
         pending=Pending(
-            number, bytes([number]) * 9, f"digest {number}", {"a.w": np.full(2, -number)}
+            number,
+            bytes([number]) * 9,
+            f"digest {number}",
+            {"a.w": np.full(2, -number)},
+            History(number - 1, {"a": number - 1}),
+            number / 8,
         ),
         model_version=number,
         model={"a.w": np.full(size, number / 2, np.float32)},
+        history=History(number, {"a": number, "b": 0}),
     )
 
 
@@ -45,8 +52,10 @@ def plain(state):
         pending
         and (pending.round_number, pending.packet, pending.digest, pending.residual_before.keys()),
         pending and bytes_of(pending.residual_before),
+        pending and (pending.history_before, pending.rounding_norm),
         state.model_version,
         bytes_of(state.model),
+        state.history,
     )
 
 
@@ -89,6 +98,93 @@ def test_the_state_of_another_run_or_layout_counts_as_none(tmp_path, other):
     store_of(tmp_path, **other).commit(state_of(2))
     assert same(store_of(tmp_path).load(), BoardState())
     assert same(store_of(tmp_path, **other).load(), state_of(2))
+
+
+# ---- another layout
+
+
+def test_of_another_layout_of_the_run_only_residual_and_history_are_read(tmp_path):
+    store = store_of(tmp_path)
+    assert store.load_other_layout() is None
+    store.commit(state_of(1))
+    assert store.load_other_layout() is None
+    assert store_of(tmp_path, run="run 2", fingerprint="f1").load_other_layout() is None
+    found = store_of(tmp_path, fingerprint="f1").load_other_layout()
+    expected = BoardState(residual=state_of(1).residual, history=state_of(1).history)
+    assert same(found, expected)
+
+
+def test_a_torn_state_of_another_layout_is_refused_too(tmp_path):
+    store_of(tmp_path).commit(state_of(1))
+    (tmp_path / "boards/cam/head.json").write_text("{")
+    with pytest.raises(StateError, match="the state of this board is torn"):
+        store_of(tmp_path, fingerprint="f1").load_other_layout()
+
+
+# ---- what the first release wrote
+
+
+def test_a_head_without_history_still_loads(tmp_path):
+    """All it tells of the past is the round of its packet."""
+    store_of(tmp_path).commit(state_of(3))
+    head = head_of(tmp_path) | {"format": 1}
+    del head["history"], head["pending"]["history_before"], head["pending"]["rounding_norm"]
+    (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))
+    found = store_of(tmp_path).load()
+    assert (found.history, found.pending.history_before) == (History(3), History())
+    assert found.pending.rounding_norm == 0
+    assert np.array_equal(found.residual["a.w"], state_of(3).residual["a.w"])
+    head["pending"] = None
+    (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))
+    assert store_of(tmp_path).load().history == History()
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"history": {}}, "KeyError('trained_round')"),
+        (
+            {"history": {"trained_round": 1, "since": 7}},
+            "TypeError(\"'int' object is not iterable\")",
+        ),
+        ({"residual_precision": "float8"}, "ValueError(\"residual_precision: 'float8'\")"),
+    ],
+)
+def test_a_history_or_precision_that_no_release_writes_is_refused(tmp_path, changes, what):
+    store_of(tmp_path).commit(state_of(1))
+    (tmp_path / "boards/cam/head.json").write_text(json.dumps(head_of(tmp_path) | changes))
+    assert refusal(tmp_path) == torn(tmp_path, f"head.json: {what}")
+
+
+# ---- float16
+
+
+def bytes_in(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+ODD_NAMES = ("", "q.w", "e.w", "w", "e.e.w")
+
+
+def test_a_residual_in_float16_takes_half_the_disk_and_comes_back_as_it_was(tmp_path):
+    arrays = {"big": np.linspace(-3, 1e30, 50_000, dtype=np.float32)}
+    arrays |= {name: np.float32([1 / 3, at]) for at, name in enumerate(ODD_NAMES)}
+    kept, _ = halved(arrays)
+    sizes = {}
+    for precision, residual in (("float32", arrays), ("float16", kept)):
+        store = store_of(tmp_path / precision)
+        store.commit(BoardState(residual, Pending(1, b"p", "d", residual)))
+        sizes[precision] = bytes_in(tmp_path / precision)
+    assert sizes["float16"] < 0.51 * sizes["float32"]
+    found = store_of(tmp_path / "float16").load()
+    for residual in (found.residual, found.pending.residual_before):
+        assert isinstance(residual, Halves)
+        assert set(residual) == set(arrays)
+        for name, half in kept.tensors.items():
+            assert residual.tensors[name].values.tobytes() == half.values.tobytes()
+            assert residual.tensors[name].exponent == half.exponent
+    store_of(tmp_path / "float16").commit(found)
+    assert bytes_in(tmp_path / "float16") == sizes["float16"]
 
 
 # ---- kills

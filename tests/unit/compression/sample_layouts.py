@@ -46,3 +46,38 @@ def heavy_update(layout: Layout, seed: int, scale: float = 1.0) -> dict[str, np.
         for place, t in enumerate(layout.tensors.values())
         if t.is_float
     }
+
+
+def network() -> Layout:
+    """A small network: two matrices, a convolution, and small vectors beside them."""
+    shapes = {
+        "conv": ((16, 8, 3, 3), (16,)),
+        "body": ((40, 64), (40,)),
+        "head": ((10, 120), (10,)),
+    }
+    return Layout(
+        "network",
+        tuple(
+            Layer(
+                name,
+                (
+                    TensorSpec(f"{name}.weight", weight, "float32"),
+                    TensorSpec(f"{name}.bias", bias, "float32"),
+                ),
+            )
+            for name, (weight, bias) in shapes.items()
+        ),
+    )
+
+
+def crowded_update(layout: Layout, seed: int) -> dict[str, np.ndarray]:
+    """Values that crowd in some rows and columns, as those of real networks do."""
+    rng = np.random.default_rng(seed)
+    update = {}
+    for t in layout.tensors.values():
+        values = rng.laplace(size=t.shape)
+        for axis, length in enumerate(t.shape[:2]):
+            loud = np.exp(rng.normal(0, 1.5, length))
+            values = values * loud.reshape([-1 if a == axis else 1 for a in range(len(t.shape))])
+        update[t.name] = np.asarray(values, np.float32)
+    return update

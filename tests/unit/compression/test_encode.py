@@ -73,11 +73,24 @@ def test_a_doubled_budget_never_makes_a_larger_error():
 def test_equal_values_are_sent_as_far_as_the_budget_goes_and_lowest_index_first():
     layout = line(5000)
     sent = encode(
-        {"w": np.full(5000, 0.25, np.float32)}, layout, ["all"], budget_bytes=90, round_number=0
+        {"w": np.full(5000, 0.25, np.float32)},
+        layout,
+        ["all"],
+        budget_bytes=90,
+        round_number=0,
+        settings=CodecSettings(affine=False),
     )
     assert 0.95 * 90 <= len(sent.packet) <= 90
     assert np.flatnonzero(sent.decoded["w"]).tolist() == list(range(sent.kept))
     assert np.abs(sent.decoded["w"][: sent.kept] - 0.25).max() < 0.25 / 100
+
+
+def test_equal_values_of_one_sign_are_all_sent_from_a_zero_point():
+    layout = line(5000)
+    update = {"w": np.full(5000, -0.25, np.float32)}
+    sent = encode(update, layout, ["all"], budget_bytes=90, round_number=0)
+    assert sent.kept == 5000
+    assert np.abs(sent.decoded["w"] + 0.25).max() < 0.25 / 100
 
 
 def test_an_update_of_zeros_covers_its_layers_and_keeps_nothing():
@@ -262,7 +275,7 @@ def test_dense_packets_take_no_step():
             step=1.0,
         )
     assert str(error.value) == (
-        "packet: expected no positions and no step, got some; mode dense sends every value"
+        "packet: expected no positions and no step, got some; mode dense has no use for them"
     )
 
 
@@ -294,10 +307,14 @@ def test_a_round_that_32_bits_cannot_carry_is_refused(round_number):
 def test_settings_refuse_what_is_not_listed():
     with pytest.raises(ConfigError) as mode:
         CodecSettings(mode="zip")
-    assert str(mode.value) == "expected a codec mode of sparse or dense, got 'zip'"
+    assert str(mode.value) == "expected a codec mode of sparse, dense or literal, got 'zip'"
     with pytest.raises(ConfigError) as bits:
         CodecSettings(bits=4)
     assert str(bits.value) == "expected 8, 16 or 32 bits a dense value, got 4"
+    for fineness in (0.5, float("inf"), float("nan")):
+        with pytest.raises(ConfigError) as caught:
+            CodecSettings(fineness=fineness)
+        assert str(caught.value) == f"expected a fineness from 1 to 64, got {fineness}"
 
 
 @pytest.mark.parametrize("settings", [CodecSettings("dense", 32), CodecSettings()])

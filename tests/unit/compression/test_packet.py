@@ -6,14 +6,12 @@ import pytest
 
 from compression import EMPTY_PACKET_BYTES, decode, encode, packet_digest
 from fedfreeze.errors import PacketError
+from tests.unit.compression import reference_decoder
+from tests.unit.compression.golden_packets import GOLDEN, write
+from tests.unit.compression.reference_decoder import flags_of
 from tests.unit.compression.sample_layouts import heavy_update, line, mixed
 
 DAMAGED = "; the packet is damaged, or another codec wrote it"
-
-# Step 0.5, layer "all" of ten values: 1.0 at 2, -2.25 at 3, 0.6 at 9. The bytes must be the same
-# on every platform and for as long as the version is 1.
-GOLDEN_UPDATE = np.float32([0, 0, 1.0, -2.25, 0, 0.1, 0, 0, 0, 0.6])
-GOLDEN = "465a01019a816d2a355135410201000027000000010000003f03316f02010100225301cffb47f0"
 
 
 def signed(content):
@@ -39,28 +37,30 @@ def packet(layout):
     return encode(update, layout, ["stem", "body"], budget_bytes=400, round_number=9).packet
 
 
-def golden():
-    layout = line(10)
-    return layout, encode(
-        {"w": GOLDEN_UPDATE}, layout, ["all"], budget_bytes=99, round_number=258, step=0.5
-    )
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_packets_are_written_byte_for_byte(name):
+    assert write(name).hex() == GOLDEN[name]()[1].hex()
 
 
-def test_the_golden_packet_is_written_byte_for_byte():
-    assert golden()[1].packet.hex() == GOLDEN
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_packets_are_read_value_for_value(name):
+    layout, packet, positions = GOLDEN[name]()
+    received = decode(packet, layout, max_bytes=len(packet), positions=positions)
+    layers, round_number, expected = reference_decoder.decode(packet, layout, positions)
+    assert (received.layers, received.round_number) == (layers, round_number)
+    assert set(received.update) == set(expected)
+    for tensor, array in received.update.items():
+        assert array.tobytes() == np.array(expected[tensor], np.float32).tobytes()
 
 
-def test_the_golden_packet_is_read_value_for_value():
-    layout = line(10)
-    received = decode(bytes.fromhex(GOLDEN), layout, max_bytes=99)
-    assert (received.layers, received.round_number) == (("all",), 258)
-    assert np.flatnonzero(received.update["w"]).tolist() == [2, 3, 9]
-    # Dead zone 49/64 and offset 111/256: cells 1, 3 and 0 of step 1/2.
-    assert received.update["w"][[2, 3, 9]].tolist() == [
-        (49 / 64 + 1.5) / 2,
-        -(49 / 64 + 3.5) / 2,
-        (49 / 64 + 111 / 256) / 2,
-    ]
+def golden_flags(name):
+    layout, packet, positions = GOLDEN[name]()
+    return flags_of(packet, layout, positions)
+
+
+def test_golden_packets_show_every_flag():
+    found = {f for name in ("classes", "gain", "row gains", "affine") for f in golden_flags(name)}
+    assert {flag for flag in (1, 2, 4, 8, 16) if any(f & flag for f in found)} == {1, 2, 4, 8, 16}
 
 
 def test_the_empty_packet_has_the_stated_size_and_covers_no_layer(layout):
@@ -98,8 +98,8 @@ def test_other_magic_is_refused(packet, layout):
 
 
 def test_another_version_is_refused(packet, layout):
-    assert refused(packet[:2] + b"\x02" + packet[3:], layout) == (
-        "packet: expected version 1, got 2; run the same release on both ends"
+    assert refused(packet[:2] + b"\x01" + packet[3:], layout) == (
+        "packet: expected version 2, got 1; run the same release on both ends"
     )
 
 
@@ -142,8 +142,8 @@ def test_a_packet_of_another_model_is_refused(packet, layout):
 
 
 def test_an_unknown_kind_is_refused(packet, layout):
-    assert refused(signed(packet[:3] + b"\x06" + packet[4:-4]), layout) == (
-        f"packet: expected a kind from 0 to 5, got 6{DAMAGED}"
+    assert refused(signed(packet[:3] + b"\x07" + packet[4:-4]), layout) == (
+        f"packet: expected a kind from 0 to 6, got 7{DAMAGED}"
     )
 
 

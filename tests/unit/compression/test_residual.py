@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from compression import add, encode, subtract
+from compression import add, encode, scaled, subtract
 from fedfreeze.errors import LayoutError
 from tests.unit.compression.sample_layouts import heavy_update, mixed
 
@@ -33,6 +33,22 @@ def test_another_shape_is_refused():
         "tensor 'a': expected shape [2, 1] as in the residual or update, got [2]; "
         "a residual belongs to one model"
     )
+
+
+def test_a_factor_multiplies_one_leaves_as_it_is_and_zero_leaves_out():
+    residual = {name: np.float32([3, -1]) for name in ("half", "one", "none", "unnamed")}
+    left = scaled(residual, {"half": 0.5, "one": 1.0, "none": 0.0})
+    assert {name: array.tolist() for name, array in left.items()} == {
+        "half": [1.5, -0.5],
+        "one": [3, -1],
+        "unnamed": [3, -1],
+    }
+    assert left["half"].dtype == np.float32
+    assert residual["half"].tolist() == [3, -1]
+
+
+def test_a_factor_too_small_for_float32_is_zero():
+    assert scaled({"w": np.float32([1e30])}, {"w": 0.5**400}) == {}
 
 
 @pytest.mark.parametrize("budget_bytes", [0, 60, 250, 2000])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedfreeze.errors import LayoutError
-from fedfreeze.layer_digest import layer_digests
+from fedfreeze.layer_digest import layer_digests, model_digest
 from fedfreeze.layout import Layer, Layout, TensorSpec
 
 LAYOUT = Layout(
@@ -54,3 +54,8 @@ def test_arrays_of_another_layout_are_refused():
     with pytest.raises(LayoutError) as caught:
         layer_digests(LAYOUT, {"a.w": np.zeros(2, np.float32)})
     assert str(caught.value) == "expected tensor 'b.w', got none of that name"
+
+
+def test_the_digest_of_a_model_is_that_of_its_layers_digests():
+    both = "".join(layer_digests(LAYOUT, arrays()).values())
+    assert model_digest(LAYOUT, arrays()) == hashlib.sha256(both.encode()).hexdigest()[:32]

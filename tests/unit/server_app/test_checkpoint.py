@@ -18,7 +18,8 @@ def folder(tmp_path):
 def save(folder, *numbers):
     for number in numbers:
         arrays = {"w": np.full((2, 3), number, np.float32), "n": np.array(number, np.int64)}
-        folder.save(Checkpoint(number, arrays, {"round": number, "nested": {"x": [1.5, None]}}))
+        state = {"round": number, "nested": {"x": [1.5, None]}}
+        folder.save(Checkpoint(number, arrays, state, {"left": np.array(number, np.float32)}))
 
 
 def names(tmp_path):
@@ -31,6 +32,7 @@ def number_of(folder):
     assert latest.arrays["w"].tolist() == [[latest.number] * 3] * 2
     assert latest.arrays["n"].shape == ()
     assert latest.state == {"round": latest.number, "nested": {"x": [1.5, None]}}
+    assert latest.memory["left"].tolist() == latest.number
     return latest.number
 
 
@@ -62,8 +64,14 @@ def replace_state(text):
     return damage
 
 
+def damage_memory(path):
+    file = path / "memory.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+
+
 DAMAGES = {
     "model": (damage_model, "model.safetensors does not have the digest of state.json"),
+    "memory": (damage_memory, "memory.safetensors does not have the digest of state.json"),
     "no state": (
         lambda path: (path / "state.json").unlink(),
         "[Errno 2] No such file or directory: '{path}/state.json'",

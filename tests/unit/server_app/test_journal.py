@@ -129,6 +129,36 @@ def test_measured_and_modelled_figures_stand_side_by_side_under_names_of_their_o
         assert set(record["measures"]) == trained
 
 
+def test_the_residual_stands_beside_what_was_trained_and_a_warning_where_there_is_one(run):
+    result = run.strategy.result
+    found = decided(run, residual_warnings={"sim-0001": "too large"})
+    for device_id, record in found.items():
+        answer = result.answers[device_id]
+        assert record["residual_norm"] == answer.report.residual_norm > 0
+        assert record["residual_rounding_norm"] == 0
+        assert record["residual_ratio"] == result.residual_ratios[device_id] > 0
+        assert record["weight"] == record["examples"]
+        assert "residuals" not in record
+    assert {i: r.get("residual_warning") for i, r in found.items()} == {
+        "sim-0000": None,
+        "sim-0001": "too large",
+        "sim-0002": None,
+    }
+
+
+def test_a_summary_of_the_residual_is_written_down_layer_by_layer(small_run):
+    run = small_run("rounds=1", "residual.summary=true")
+    run.play()
+    for record in decided(run).values():
+        trained = {n for n, layer in record["layers"].items() if layer["decision"] == "train"}
+        assert set(record["residuals"]) == trained
+        norms = [layer["norm"] for layer in record["residuals"].values()]
+        assert sum(n * n for n in norms) ** 0.5 == pytest.approx(record["residual_norm"], rel=1e-4)
+        for layer in record["residuals"].values():
+            assert 0 <= layer["largest"] <= layer["norm"] * (1 + 1e-5)
+            assert layer["age_rounds"] == 0
+
+
 def test_what_became_of_a_client_is_said(run):
     used = ("sim-0000",)
     capacity = run.strategy.result.capacities["sim-0000"]

@@ -73,6 +73,9 @@ def genuine_reply(
         train_loss=1.5,
         train_s=0.1,
         residual_norm=0.0,
+        residual_rounding_norm=0.0,
+        unmet_floors="[]",
+        residuals="{}",
     )
     return RecordDict(
         {"report": change(report).to_record(), "packet": packed(packet, PACKET_FORMAT)}

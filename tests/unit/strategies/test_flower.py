@@ -11,6 +11,7 @@ from fedfreeze.errors import ConfigError, FleetError, LayoutError, RunError
 from fedfreeze.messages import NO_ROUND, NO_TEXT
 from strategies import schema
 from strategies.flower import FedFreeze
+from strategies.orders import ORDER_BYTES
 from tasks.loading import load as load_task
 from tasks.task import initial_arrays
 from tests.grid import FIRST_NODE, InProcessGrid
@@ -160,6 +161,24 @@ def test_a_board_on_which_no_plan_fits_sits_out_and_the_log_says_why():
     }
 
 
+def test_a_plan_counts_the_bytes_of_the_packets_that_the_order_brings():
+    """Not those of the 350 dense values, which would make slow boards freeze for nothing."""
+    server = strategy('compression.downlink="sparse"', "compression.downlink-ratio=5")
+    server.publish(constant(LAYOUT, 10.0))
+    grid = InProcessGrid(FakeBoards(LAYOUT).app(), 1)
+    play(server, grid, 1)
+    message = server.configure_train(2, ArrayRecord(), ConfigRecord(), grid)[0]
+    brought = len(message.content["packets"]["packed"].data)
+    assert brought <= 350 * 4 / 5 + 4
+    load = server.result.asked["b0"].load
+    assert load.download_bytes == brought + ORDER_BYTES
+
+
+def test_a_downlink_ratio_that_leaves_no_packet_is_refused_before_a_node_is_asked():
+    with pytest.raises(ConfigError):
+        strategy('compression.downlink="sparse"', "compression.downlink-ratio=1000")
+
+
 # ---- merging
 
 
@@ -255,6 +274,21 @@ def test_a_bad_reply_is_kept_from_the_others():
     }
     assert server.clients["b1"].accepted is None
     np.testing.assert_allclose(server.published.arrays["head.w"], 11.0, rtol=1e-3)
+
+
+def test_a_board_whose_update_is_refused_has_taken_the_model_all_the_same():
+    """Or it would be sent one step more in each round in which its training diverges."""
+    boards = FakeBoards(
+        LAYOUT,
+        delta=lambda device_id, layer: 1e9 if device_id == "b0" else 1.0,
+        capacity=board(memory=100e6),
+    )
+    server, grid = published(), InProcessGrid(boards.app(), 3)
+    result = play(server, grid, 1)
+    assert result.used == ("b1", "b2")
+    assert result.failed["b0"].startswith("ProtocolError: layer 'body': expected an update of a ")
+    play(server, grid, 2)
+    assert [order.base_version for order in boards.orders] == [NO_ROUND] * 3 + [0] * 3
 
 
 def test_a_reply_from_a_node_that_was_not_asked_is_dropped():
@@ -435,7 +469,7 @@ def test_a_strategy_restored_from_json_goes_on_as_if_nothing_had_happened():
     rounds(stopped, grid, range(1, 4))
     state = json.loads(json.dumps(stopped.state()))
     resumed = strategy(*overrides)
-    resumed.restore(state, stopped.published.arrays)
+    resumed.restore(state, stopped.published.arrays, stopped.published.memory())
     assert rounds(resumed, grid, range(4, 6)) == uninterrupted
 
 
@@ -444,7 +478,7 @@ def test_void_rounds_before_a_restart_count_towards_the_three_in_a_row():
     stopped, resumed = published(), strategy()
     for number in (1, 2):
         play(stopped, grid, number)
-    resumed.restore(stopped.state(), stopped.published.arrays)
+    resumed.restore(stopped.state(), stopped.published.arrays, stopped.published.memory())
     with pytest.raises(FleetError):
         play(resumed, grid, 3)
 
@@ -459,3 +493,60 @@ def test_a_round_is_learned_from_once():
     assert [(outcome.number, outcome.validation_loss) for outcome in seen] == [(1, 0.5)]
     assert seen[0].learning_rate == 0.5
     assert set(seen[0].movement) == set(LAYOUT.names)
+
+
+# ---- residuals and few examples
+
+
+def with_residual(norm):
+    """A report of boards whose training moved the model (350 values of 10) by a quarter."""
+    return lambda report: replace(report, residual_norm=norm)
+
+
+MOVED = 0.25 * 10 * 350**0.5
+
+
+def test_a_residual_that_stays_too_large_gives_a_warning_in_the_fifth_round(caplog):
+    server = published()
+    boards = FakeBoards(LAYOUT, change={"b1": with_residual(10.5 * MOVED)})
+    boards.delta = lambda device_id, layer: 0.0  # the model stays, and with it the ratio
+    grid = InProcessGrid(boards.app(), 2)
+    for number in range(1, 5):
+        result = play(server, grid, number)
+        assert result.residual_ratios == {"b0": 0.0, "b1": pytest.approx(10.5)}
+        assert result.residual_warnings == {}
+    result = play(server, grid, 5)
+    assert list(result.residual_warnings) == ["b1"]
+    assert result.residual_warnings["b1"].startswith(
+        "b1: expected a residual of up to 10 times the round's update, got 10.5 times"
+    )
+    assert result.residual_warnings["b1"] in caplog.text
+
+
+def test_rounds_before_a_restart_count_towards_that_warning():
+    boards = FakeBoards(LAYOUT, change={"b0": with_residual(1e9)})
+    grid = InProcessGrid(boards.app(), 1)
+    stopped, resumed = published(), strategy()
+    for number in range(1, 5):
+        play(stopped, grid, number)
+    resumed.restore(
+        json.loads(json.dumps(stopped.state())),
+        stopped.published.arrays,
+        stopped.published.memory(),
+    )
+    assert list(play(resumed, grid, 5).residual_warnings) == ["b0"]
+
+
+def test_a_client_with_few_examples_is_merged_with_the_weight_that_the_strategy_gives_it():
+    """Deltas 1 and 5: weights 40 and 10 give 1.8; 40 and 10 * 10 / 40 = 2.5 give 52.5 / 42.5."""
+    boards = FakeBoards(LAYOUT, examples={"b0": 40, "b1": 10})
+    boards.delta = lambda device_id, layer: {"b0": 1.0, "b1": 5.0}[device_id]
+    merged = {}
+    for overrides in ((), ('compression.few-examples="damped-weight"', "compression.n-min=40")):
+        server = strategy(*overrides)
+        server.publish(constant(LAYOUT, 0.0))
+        play(server, InProcessGrid(boards.app(), 2), 1)
+        merged[overrides] = server.published.arrays["head.w"][0]
+    plain, damped = merged.values()
+    assert plain == pytest.approx(1.8, rel=1e-4)
+    assert damped == pytest.approx(52.5 / 42.5, rel=1e-4)

@@ -3,11 +3,12 @@ import json
 import pytest
 from flwr.app import Message, MessageType
 
-from compression import EMPTY_PACKET_BYTES
+from compression import EMPTY_PACKET_BYTES, CodecSettings
 from fedfreeze.errors import ConfigError
-from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, unpacked
+from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PACKETS_FORMAT, unpacked
 from fedfreeze.plan import Plan, Stage
 from strategies.clients import Client
+from strategies.downlink import PacketRule
 from strategies.orders import Desk, Parcels, Shipment, limits
 from strategies.published import Published
 from strategies.tables import Clients, Compression, Local
@@ -29,9 +30,9 @@ def desk(downlink="delta"):
     return Desk("run", "{}", "-", "-", "-", downlink)
 
 
-def published():
+def published(rule=None):
     """At version 2: the head changed last, the body before it."""
-    model = Published(LAYOUT, constant(LAYOUT, 0.0))
+    model = Published(LAYOUT, constant(LAYOUT, 0.0), rule=rule)
     for name, size in (("body", 200), ("head", 50)):
         model.advance({name: {f"{name}.w": constant(stack(x=size), 1.0)["x.w"]}})
     return model
@@ -118,7 +119,9 @@ def test_clients_that_lack_the_same_layers_share_one_array_but_no_order():
     model = published()
     parcels = Parcels(model)
     contents = [
-        parcels.content(desk().order(client(), PLAN, model, number, Shipment(LAYOUT.names)), layers)
+        parcels.content(
+            desk().order(client(), PLAN, model, number, Shipment(LAYOUT.names)), Shipment(layers)
+        )
         for number, layers in [(1, ("body",)), (2, ("body",)), (3, ("head",))]
     ]
     first, second, third = contents
@@ -129,4 +132,65 @@ def test_clients_that_lack_the_same_layers_share_one_array_but_no_order():
     assert second["order"]["round_number"] == 2
     message = Message(third, 1, MessageType.TRAIN)
     assert unpacked(message.content, "model", MODEL_FORMAT) == model.blob(("head",))
-    assert parcels.model_bytes(("head",)) == len(model.blob(("head",)))
+    assert parcels.model_bytes(Shipment(("head",))) == len(model.blob(("head",)))
+
+
+# ---- packets
+
+
+@pytest.mark.parametrize(
+    ("held", "shipment"),
+    [
+        (None, Shipment(LAYOUT.names)),
+        (0, Shipment((), 0, by_packets=True)),
+        (1, Shipment((), 1, by_packets=True)),
+        (2, Shipment((), 2)),
+        (7, Shipment(LAYOUT.names)),
+    ],
+)
+def test_a_client_is_sent_the_packets_that_it_lacks(held, shipment):
+    """8-bit packets of 200 and 50 values, where the layers would have 1,000 bytes."""
+    model = published(PacketRule(CodecSettings("dense", 8), 2_000, flushes=False))
+    assert desk("quantised").shipment(client(held_version=held), model) == shipment
+
+
+def test_a_client_is_sent_the_layers_where_its_packets_are_larger():
+    """32-bit packets are the layers with a header."""
+    model = published(PacketRule(CodecSettings("dense", 32), 4_000, flushes=False))
+    assert desk("quantised").shipment(client(held_version=0), model) == Shipment(
+        ("body", "head"), 0
+    )
+
+
+def test_clients_that_lack_the_same_packets_share_one_array():
+    model = published(PacketRule(CodecSettings("dense", 8), 2_000, flushes=False))
+    parcels = Parcels(model)
+    from_0, from_1 = (Shipment((), held, by_packets=True) for held in (0, 1))
+    contents = [
+        parcels.content(desk().order(client(), PLAN, model, 3, shipment), shipment)
+        for shipment in (from_0, from_0, from_1)
+    ]
+    assert contents[0]["packets"] is contents[1]["packets"]
+    assert contents[0]["packets"] is not contents[2]["packets"]
+    assert "model" not in contents[0]
+    message = Message(contents[2], 1, MessageType.TRAIN)
+    assert unpacked(message.content, "packets", PACKETS_FORMAT) == model.packets(1)
+    assert parcels.model_bytes(from_1) == len(model.packets(1))
+
+
+def test_packets_and_layers_do_not_get_mixed_up():
+    model = published(PacketRule(CodecSettings("dense", 8), 2_000, flushes=False))
+    parcels = Parcels(model)
+    by_packets, by_layers = Shipment((), 1, by_packets=True), Shipment((), 1)
+    order = desk().order(client(), PLAN, model, 3, by_packets)
+    assert set(parcels.content(order, by_packets)) == {"order", "packets"}
+    assert set(parcels.content(order, by_layers)) == {"order", "model"}
+
+
+def test_an_order_names_the_model_that_the_client_must_come_to_unless_it_brings_all_of_it():
+    model = published()
+    orders = [
+        desk().order(client(), PLAN, model, 3, shipment)
+        for shipment in (Shipment(LAYOUT.names), Shipment(("head",), 1))
+    ]
+    assert [order.model_digest for order in orders] == [NO_TEXT, model.digest]

@@ -6,7 +6,7 @@ from strategies import reference
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
 from strategies.schema import Strategy
-from strategies.tables import Clients, Compression, Data, Local
+from strategies.tables import Clients, Compression, Data, Local, Residual
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "strategy.md"
 TABLES = [
@@ -14,6 +14,7 @@ TABLES = [
     Clients,
     Data,
     Compression,
+    Residual,
     Local,
     *(entry.Settings for entry in (*POLICIES.values(), *METHODS.values())),
 ]
@@ -71,6 +72,8 @@ def test_quantities_choices_and_absent_defaults_are_said_in_words():
 def test_a_key_is_active_when_the_default_of_its_selector_reads_it():
     assert row(Data, "alpha").is_active
     assert not row(Local, "step-rounds").is_active
+    assert not row(Residual, "decay").is_active
+    assert row(Residual, "decay").only_with == 'frozen or missed or layout-change = "decay"'
 
 
 def test_the_summary_of_a_policy_is_the_first_line_of_its_module():

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-from compression import EMPTY_PACKET_BYTES, encode, packet_digest
+from compression import EMPTY_PACKET_BYTES, LayerResidual, encode, packet_digest
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, PacketError, ProtocolError
 from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.aggregation.mean import Update
 from strategies.clients import Client
+from strategies.few_examples import FewExamples
 from strategies.freeze.policy import Advice
 from strategies.local_step import LayerMeasures
 from strategies.orders import Asked, Desk, Shipment
@@ -44,7 +45,10 @@ ASKED = Asked(
 )
 
 
-def understood(content):
+PLAIN = FewExamples()
+
+
+def understood(content, few_examples=PLAIN):
     return understand(
         content,
         ASKED,
@@ -52,6 +56,7 @@ def understood(content):
         upload_bytes=1_300,
         code_digest=code_digest(),
         optimizer_slots=0,
+        few_examples=few_examples,
     )
 
 
@@ -84,8 +89,12 @@ def own_plan(**changes):
     return genuine(plan=json.dumps(replace(SUGGESTION, **changes).to_json()))
 
 
-def packet(layers=("body", "head"), *, number=3, budget=300, layout=LAYOUT):
-    update = {t.name: np.ones(t.shape, np.float32) for t in layout.tensors.values()}
+def packet(layers=("body", "head"), *, number=3, budget=300, layout=LAYOUT, noise=0.0):
+    rng = np.random.default_rng(0)
+    update = {
+        t.name: (1 + noise * rng.normal(size=t.shape)).astype(np.float32)
+        for t in layout.tensors.values()
+    }
     return encode(update, layout, layers, budget_bytes=budget, round_number=number).packet
 
 
@@ -93,6 +102,50 @@ def carrying(data, **changes):
     content = genuine(packet_digest=packet_digest(data), **changes)
     content["packet"] = packed(data, PACKET_FORMAT)
     return content
+
+
+def test_few_examples_weigh_less_where_the_strategy_says_so():
+    rule = FewExamples("damped-weight", 40)
+    assert understood(genuine(examples=10), rule).update.weight == 2.5
+    assert understood(genuine(examples=40), rule).update.weight == 40
+
+
+def test_the_summary_of_a_residual_is_read_layer_by_layer():
+    """The stem is frozen in this round, and something of it may be left all the same."""
+    text = '{"stem": [2.5, 1, 2], "head": [0, 0, 0], "body": [1e-9, 1e-9, null]}'
+    assert understood(genuine(residuals=text)).residuals == {
+        "stem": LayerResidual(2.5, 1.0, 2),
+        "head": LayerResidual(0.0, 0.0, 0),
+        "body": LayerResidual(1e-9, 1e-9, None),
+    }
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "1",
+        "[]",
+        "[1, 1]",
+        "[1, 1, 0, 0]",
+        "[-1, 1, 0]",
+        "[1, NaN, 0]",
+        "[Infinity, 1, 0]",
+        "[1e30, 1, 0]",
+        "[true, 1, 0]",
+        '["1", 1, 0]',
+        "[1, 1, -1]",
+        "[1, 1, 4]",
+        "[1, 1, 0.5]",
+        "[1, 1, true]",
+        "[1, 1, 1" + "0" * 40 + "]",
+    ],
+)
+def test_an_entry_of_a_summary_that_cannot_be_is_refused(entry):
+    came = json.loads(entry, parse_int=lambda n: int(n) if len(n) < 20 else float(n))
+    assert protocol_error(genuine(residuals=f'{{"head": {entry}}}')) == (
+        "residuals of 'head': expected 2 numbers >= 0 and an age from 0 to 3 rounds or null, got "
+        f"{came!r:.80}"
+    )
 
 
 def test_a_genuine_reply_is_understood():
@@ -179,7 +232,9 @@ def test_every_field_must_be_of_its_type(field):
         assert message == f"TrainReport.{field}: expected {kind}, got {value!r}"
 
 
-@pytest.mark.parametrize("field", ["train_loss", "train_s", "residual_norm"])
+@pytest.mark.parametrize(
+    "field", ["train_loss", "train_s", "residual_norm", "residual_rounding_norm"]
+)
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_every_number_must_be_finite(field, value):
     assert protocol_error(raw(**{field: value})) == (
@@ -244,6 +299,14 @@ CAPACITY_FIELDS = (
         (
             {"measures": '{"stem": [1, 1]}'},
             """measures: expected entries of trained layers, got '{"stem": [1, 1]}'""",
+        ),
+        ({"residual_norm": -1.0}, "residual_norm: expected 0 or more, got -1.0"),
+        ({"residual_rounding_norm": -0.5}, "residual_rounding_norm: expected 0 or more, got -0.5"),
+        ({"residuals": "{"}, "residuals: expected JSON, got '{'"),
+        ({"residuals": "[]"}, "residuals: expected entries of the model's layers, got '[]'"),
+        (
+            {"residuals": '{"tail": [1, 1, 0]}'},
+            """residuals: expected entries of the model's layers, got '{"tail": [1, 1, 0]}'""",
         ),
         (
             {"packet_digest": "0" * 32},
@@ -341,7 +404,7 @@ def packet_error(content):
 
 
 def test_a_packet_over_its_budget_is_refused():
-    big = packet(budget=5_000)
+    big = packet(budget=5_000, noise=1.0)
     assert len(big) > 300
     assert packet_error(carrying(big)) == (
         f"packet: expected from {EMPTY_PACKET_BYTES} to 300 bytes, got {len(big)}; the sender was "

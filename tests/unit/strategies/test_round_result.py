@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from flwr.app import ArrayRecord, ConfigRecord
 
@@ -47,8 +49,20 @@ def test_the_training_loss_is_weighted_by_examples():
     assert result.train_loss() == pytest.approx((10 * 1.5 + 30 * 2.5) / 40)
 
 
+def test_the_residual_is_the_mean_over_used_clients_and_its_ratio_the_largest():
+    """The model of 350 ones moved by a quarter of its norm."""
+    boards = FakeBoards(LAYOUT)
+    for name, norm in (("b0", 3.0), ("b1", 5.0)):
+        boards.change[name] = lambda report, norm=norm: replace(report, residual_norm=norm)
+    result, _, _ = merged(boards, 2)
+    assert result.residual_norm() == pytest.approx(4)
+    assert result.residual_ratio() == pytest.approx(5 / (0.25 * 350**0.5))
+
+
 def test_of_a_round_without_clients_the_loss_is_unknown():
     result = RoundResult(1)
     assert result.train_loss() is None
     assert result.frozen_share(LAYOUT) is None
+    assert result.residual_norm() is None
+    assert result.residual_ratio() is None
     assert (result.upload_bytes, result.download_bytes) == (0, 0)

@@ -35,6 +35,23 @@ def test_the_shortest_strategy_states_its_version_and_rounds():
     assert strategy.compression.upload_time == 10.0
 
 
+@pytest.mark.parametrize("key", ["frozen", "missed", "layout-change"])
+def test_any_rule_that_decays_reads_the_rate(key):
+    text = f'version = 1\nrounds = 3\n[residual]\n{key} = "decay"\ndecay = 0.5'
+    assert from_text(text).residual.decay == 0.5
+
+
+def test_by_default_a_residual_waits_and_goes_with_its_layout():
+    rules = from_text("version = 1\nrounds = 3").residual
+    assert (rules.frozen, rules.missed, rules.layout_change) == ("keep", "keep", "drop")
+    assert (rules.precision, rules.summary) == ("float32", False)
+
+
+def test_a_document_without_error_feedback_may_hold_every_key_of_the_residual():
+    strategy = from_text("version = 1\nrounds = 3\n[compression]\nerror-feedback = false")
+    assert from_text(strict_toml.write(strategy)) == strategy
+
+
 def test_a_registry_of_two_gives_a_table_that_its_tag_chooses():
     adapter = TypeAdapter(
         tagged_union({"fake": FakePolicy, "other": OtherPolicy}, "policy"),
@@ -82,6 +99,13 @@ def test_only_the_whole_number_one_is_a_version(written):
             's.toml:4: compression.bits: only mode = "dense" reads this key, got 8; remove it',
         ),
         (
+            '[compression]\ndownlink = "quantised"\ndownlink-ratio = 20',
+            (
+                's.toml:5: compression.downlink-ratio: only downlink = "sparse" reads this key, '
+                "got 20.0; remove it"
+            ),
+        ),
+        (
             '[local]\noptimizer = "adam"\nmomentum = 0.9',
             's.toml:5: local.momentum: only optimizer = "sgd" reads this key, got 0.9; remove it',
         ),
@@ -106,6 +130,34 @@ def test_only_the_whole_number_one_is_a_version(written):
         (
             "[data]\nvalidation-share = 0.5",
             "s.toml:4: data.validation-share: expected less than 0.5, got 0.5",
+        ),
+        (
+            "[compression]\nn-min = 9",
+            (
+                's.toml:4: compression.n-min: only few-examples = "finer-step" or "damped-weight" '
+                "reads this key, got 9; remove it"
+            ),
+        ),
+        (
+            '[compression]\nmode = "dense"\nfew-examples = "finer-step"',
+            (
+                's.toml:5: compression.few-examples: mode = "dense" sends every value, so no step '
+                'can be finer; expected "plain" or "damped-weight"'
+            ),
+        ),
+        (
+            '[residual]\nfrozen = "drop"\ndecay = 0.5',
+            (
+                's.toml:5: residual.decay: only frozen or missed or layout-change = "decay" reads '
+                "this key, got 0.5; remove it"
+            ),
+        ),
+        (
+            '[compression]\nerror-feedback = false\n[residual]\nfrozen = "drop"',
+            (
+                "s.toml:5: residual: only compression.error-feedback = true leaves a residual; "
+                "remove this table"
+            ),
         ),
         (
             '[compression]\nmode = "dense"\nbits = 4',
@@ -137,7 +189,7 @@ def test_a_wrong_choice_of_selector_is_one_mistake_and_not_two():
     ]
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedfreeze", "full"])
+@pytest.mark.parametrize("name", ["fedavg", "fedfreeze", "fedfreeze-literal", "full"])
 def test_every_preset_is_valid_names_its_command_and_reads_back_equal(name):
     strategy = load(name)
     first_line = presets()[name].read_text(encoding="utf-8").partition("\n")[0]
@@ -146,7 +198,13 @@ def test_every_preset_is_valid_names_its_command_and_reads_back_equal(name):
 
 
 def test_there_are_no_other_presets():
-    assert list(presets()) == ["fedavg", "fedfreeze", "full"]
+    assert list(presets()) == ["fedavg", "fedfreeze", "fedfreeze-literal", "full"]
+
+
+def test_the_literal_preset_differs_from_fedfreeze_in_how_updates_are_packed_alone():
+    literal, ours = load("fedfreeze-literal"), load("fedfreeze")
+    assert literal.compression.mode == "literal"
+    assert literal.model_copy(update={"compression": ours.compression}) == ours
 
 
 def test_the_fedavg_preset_is_dense_fedavg_as_published():
@@ -170,7 +228,8 @@ def test_an_unknown_preset_is_answered_with_those_there_are():
         load("fedfreez")
     assert str(caught.value) == (
         'no strategy file or preset "fedfreez"; did you mean "fedfreeze"?\n'
-        "The presets are fedavg, fedfreeze, full; `fedfreeze init` writes a file to start from."
+        "The presets are fedavg, fedfreeze, fedfreeze-literal, full; `fedfreeze init` "
+        "writes a file to start from."
     )
 
 
