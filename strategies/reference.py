@@ -148,7 +148,8 @@ def _kind(annotation: Any, metadata: list[Any]) -> str:
     if get_origin(annotation) in {Union, UnionType}:
         return " or ".join(_kind(a, metadata) for a in arguments if a is not NoneType)
     if get_origin(annotation) is dict:
-        return "a table of arrays of text"
+        of_text = get_origin(arguments[1]) is list
+        return f"a table of {'arrays of text' if of_text else 'numbers'}"
     for mark in metadata:
         if isinstance(mark, Dimension):
             return f'quantity such as "{EXAMPLES[mark]}"'

@@ -79,6 +79,7 @@ def test_a_wrong_run_config_ends_in_our_own_words(tmp_path, monkeypatch):
     error = json.loads((out / "status.json").read_text())["error"]
     assert error["type"] == "ConfigError"
     assert error["message"] == (
-        "run-config strategy: expected one of fedavg, fedfreeze, full, got 'fedavgg'; "
+        "run-config strategy: expected one of fedavg, fedfreeze, fedfreeze-literal, full, got "
+        "'fedavgg'; "
         "for a file of your own use `fedfreeze run --strategy FILE`\nNothing was started."
     )

@@ -6,7 +6,7 @@ from strategies import reference
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
 from strategies.schema import Strategy
-from strategies.tables import Clients, Compression, Data, Local, Residual
+from strategies.tables import Clients, Compression, Data, Local, Model, Residual
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "strategy.md"
 TABLES = [
@@ -79,4 +79,12 @@ def test_a_key_is_active_when_the_default_of_its_selector_reads_it():
 def test_the_summary_of_a_policy_is_the_first_line_of_its_module():
     assert reference.summary(POLICIES["full"]) == (
         "every layer trains in every round; what FedAvg does."
+    )
+
+
+def test_a_table_says_what_its_values_are():
+    kinds = {key.name: key.kind for key in reference.keys(Compression)}
+    assert kinds["floors"] == kinds["boost"] == "a table of numbers"
+    assert {key.name: key.kind for key in reference.keys(Model)}["layers"] == (
+        "text or a table of arrays of text"
     )
