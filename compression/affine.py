@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compression.bits import Bools, Ints
+from compression.entropy import entropy
 from compression.nested import LEVELS
 from compression.quantise import MAX_CELL, Floats, cells_of, offsets_of, zero_points
 from compression.rate import ENERGY_PER_BIT
@@ -56,8 +57,5 @@ def _bits(cells: Ints) -> float:
     """Bits of cells in planes (:mod:`compression.nested`), by the entropy of each plane."""
     members = np.bincount(np.minimum(cells, LEVELS), minlength=LEVELS + 1)
     at_least = np.cumsum(members[::-1])[::-1]
-    inner, outer = at_least[1:], at_least[:-1]
-    partly = (inner > 0) & (inner < outer)
-    size, p = outer[partly], inner[partly] / outer[partly]
-    planes = -float((size * (p * np.log2(p) + (1 - p) * np.log2(1 - p))).sum())
+    planes = float(entropy(at_least[1:], at_least[:-1]).sum())
     return planes + int(at_least[-1]) * int(max(int(cells.max()) - LEVELS, 0)).bit_length()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from compression.bits import Bools, bit_length
 from compression.candidates import Axes, Candidates, Places
 from compression.classes import COLUMNS, MAX_CLASS, ROWS
+from compression.entropy import entropy
 from compression.nested import LEVELS
 from compression.placement import LEAST_KEPT
 from compression.quantise import MAX_CELL
@@ -314,12 +315,3 @@ def _varint_bits(members: Ints, universes: Ints) -> Doubles:
     sizes = 1 + (members > 0x7F) + (members > 0x3FFF)
     bits: Doubles = 8.0 * (sizes * (universes > 0)).sum(axis=-1) - 8
     return bits
-
-
-def entropy(members: Ints, universes: Ints) -> Doubles:
-    """Bits of which ``members`` of ``universes`` are chosen, nearly log2 of the binomial."""
-    size = universes.astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = members / size
-        bits = -size * (p * np.log2(p) + (1 - p) * np.log2(1 - p))
-    return np.where((members > 0) & (members < universes), bits, 0.0)

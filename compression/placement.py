@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compression import golomb
 from compression.bits import Ints
 from compression.classes import COLUMNS, ROWS, Classes, Grid, Levels
+from compression.entropy import entropy
 from compression.golomb import Subsets, joined
 from compression.nested import nest
 from compression.units import Units
@@ -130,7 +130,7 @@ def _cheapest(grid: Grid, positions: Ints) -> int:
     rows = np.bincount(row, minlength=grid.rows)
     columns = np.bincount(column, minlength=grid.columns)
     size = grid.rows * grid.columns * grid.depth
-    best, least = 0, float(_entropy(np.array([len(positions)]), np.array([size])).sum())
+    best, least = 0, float(entropy(np.array([len(positions)]), np.array([size])).sum())
     maps = {
         flag: _map_bits(array)
         for flag, array in (
@@ -143,7 +143,7 @@ def _cheapest(grid: Grid, positions: Ints) -> int:
         if not allowed(found):
             continue
         members = np.bincount(found.groups(row, column), minlength=len(found.universes))
-        bits = float(_entropy(members, found.universes).sum())
+        bits = float(entropy(members, found.universes).sum())
         bits += _count_bits(members[found.universes > 0][:-1])
         bits += sum(maps[flag] for flag in (ROWS, COLUMNS) if flags & flag)
         if bits < least:
@@ -188,17 +188,9 @@ def _map_bits(classes: Levels) -> float:
     """Bits of a map, by the entropy of its planes."""
     at_least = np.cumsum(np.bincount(classes)[::-1])[::-1]
     inner = np.append(at_least[1:], 0)
-    return float(_entropy(inner, at_least).sum()) + _count_bits(inner)
+    return float(entropy(inner, at_least).sum()) + _count_bits(inner)
 
 
 def _count_bits(counts: Ints) -> int:
     """Bits of counts in LEB128."""
     return int(_LEVEL_BITS * (1 + (counts > 0x7F) + (counts > 0x3FFF)).sum())
-
-
-def _entropy(members: Ints, universes: Ints) -> NDArray[np.float64]:
-    """Bits of which ``members`` of ``universes`` are chosen, nearly log2 of the binomial."""
-    partly = (members > 0) & (members < universes)
-    size, p = universes[partly], members[partly] / universes[partly]
-    bits: NDArray[np.float64] = -size * (p * np.log2(p) + (1 - p) * np.log2(1 - p))
-    return bits

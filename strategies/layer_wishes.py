@@ -122,5 +122,6 @@ def _matching(key: str, glob: str, layers: Iterable[Layer]) -> list[Layer]:
 
 
 def _nothing(key: str, glob: str, names: Iterable[str]) -> ConfigError:
-    known = ", ".join(list(names)[:12])
-    return ConfigError(f'compression.{key}: nothing is called "{glob}"; the names are {known}, ...')
+    known = list(names)
+    shown = ", ".join([*known[:12], "..."] if len(known) > 12 else known)
+    return ConfigError(f'compression.{key}: nothing is called "{glob}"; the names are {shown}')

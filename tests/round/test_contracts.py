@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from client_app.store import BoardStore
 from compression import decode
 from fedfreeze.errors import FleetError, StateError
 from server_app.evaluation import Score
@@ -18,20 +17,7 @@ from server_app.round import Scores
 from tests import tiny_half, tiny_task
 from tests.conftest import records
 from tests.grid import FIRST_NODE
-
-
-def model_of(run):
-    return {name: array.tobytes() for name, array in run.strategy.published.arrays.items()}
-
-
-def held_by(run, index):
-    store = BoardStore(
-        run.folder.path / "simulated-boards",
-        f"sim-{index:04d}",
-        run=run.strategy.run,
-        fingerprint=run.strategy.layout.fingerprint,
-    )
-    return store.load()
+from tests.round.held_models import held_by, model_of
 
 
 def test_two_runs_with_the_same_seed_give_the_same_model_bytes(small_run):

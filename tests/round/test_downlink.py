@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from client_app.store import BoardStore
 from strategies.published import Published
 from tests.conftest import records
 from tests.grid import FIRST_NODE
+from tests.round.held_models import held_by, model_of
 
 # Has running statistics and their counter, which packets carry exactly or not at all.
 TINY = ('task="tests.tiny_task"', "fleet=high", "compression.compression-ratio=1")
@@ -24,20 +24,6 @@ def tiny(kind, rounds):
 
 def down(kind):
     return f'compression.downlink="{kind}"'
-
-
-def model_of(run):
-    return {name: array.tobytes() for name, array in run.strategy.published.arrays.items()}
-
-
-def held_by(run, index):
-    store = BoardStore(
-        run.folder.path / "simulated-boards",
-        f"sim-{index:04d}",
-        run=run.strategy.run,
-        fingerprint=run.strategy.layout.fingerprint,
-    )
-    return store.load()
 
 
 def bits(arrays):
