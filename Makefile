@@ -11,10 +11,10 @@ ARGS   ?=
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format fuzz bench-codec clean install
+.PHONY: help run test lint format fuzz bench-codec bench-devices clean install
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(STAMP)  ## Train the default strategy on simulated boards (ARGS="--rounds 5" adds options)
 	@$(BIN)/fedfreeze run $(ARGS)
@@ -36,6 +36,9 @@ fuzz: $(STAMP)  ## Decode 100,000 damaged packets
 
 bench-codec: $(STAMP)  ## Bytes, error, speed and memory of the codec (ARGS="--help" lists options)
 	@$(BIN)/python experiments/codec/benchmark.py $(ARGS)
+
+bench-devices: $(STAMP)  ## Memory that training takes, predicted and measured (ARGS="--help" lists options)
+	@$(BIN)/python experiments/devices/benchmark.py $(ARGS)
 
 install: $(STAMP)  ## Make ./.venv, or renew it when pyproject.toml has changed
 

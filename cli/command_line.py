@@ -30,6 +30,7 @@ COMMANDS = {
     "data": "cli.data",
     "run": "cli.run",
     "train-central": "cli.train_central",
+    "doctor": "cli.doctor",
     "runs": "cli.runs",
     "clean": "cli.clean",
 }

@@ -70,7 +70,8 @@ EXIT_CODES = (
     ExitCode(
         7,
         ("RunError",),
-        "A run failed, or what it needs could not be started.",
+        "A run failed, or what it needs could not be started. Or `fedfreeze doctor` found what "
+        "keeps a board from training.",
         "The message names the log to read.",
     ),
     ExitCode(

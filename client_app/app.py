@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import time
 
 import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client_app.initial import initial_digests
-from client_app.resources import capacity_now, identify
+from client_app.link_log import Arrival, remember
+from client_app.resources import Identity, capacity_now, identify, measured_dir
 from client_app.round import BoardRound, examples_of, strategy_of
+from device_profiles.energy.choice import energy_meter
+from device_profiles.energy.reading import EnergyReading
+from device_profiles.system_files import SystemFiles
 from fedfreeze.code_digest import code_digest
 from fedfreeze.messages import (
     MODEL_FORMAT,
     PACKET_FORMAT,
     PACKETS_FORMAT,
     PROTOCOL,
+    EnergyReport,
     ResourceQuery,
     ResourceReport,
     TrainOrder,
@@ -35,8 +41,13 @@ def resources(message: Message, context: Context) -> Message:
     check_protocol(query.protocol)
     who = identify(context)
     strategy = strategy_of(query.strategy)
+    _note(message, who)
     capacity, profile = capacity_now(
-        who, fleet=query.fleet, seed=strategy.seed, round_number=query.round_number
+        who,
+        fleet=query.fleet,
+        seed=strategy.seed,
+        round_number=query.round_number,
+        device=strategy.local.device,
     )
     examples = examples_of(who, query.strategy, query.data_dir)
     report = ResourceReport(
@@ -57,6 +68,7 @@ def train(message: Message, context: Context) -> Message:
     order = TrainOrder.from_record(message.content.get("order"))
     check_protocol(order.protocol)
     who = identify(context)
+    _note(message, who)
     if who.simulated:
         # Simulated boards share a machine, and sums of several threads differ in their last bits.
         torch.set_num_threads(1)
@@ -66,8 +78,40 @@ def train(message: Message, context: Context) -> Message:
         if by_packets
         else unpacked(message.content, "model", MODEL_FORMAT)
     )
+    meter = None if who.simulated else energy_meter(SystemFiles(), None)
+    if meter is not None:
+        meter.start()
     reply = BoardRound(order, who).play(came, by_packets=by_packets)
     content = RecordDict({"report": reply.report.to_record()})
+    if meter is not None and (energy := _energy(meter.stop())) is not None:
+        content["energy"] = energy.to_record()
     if reply.packet is not None:
         content["packet"] = packed(reply.packet, PACKET_FORMAT)
     return Message(content, reply_to=message)
+
+
+def _energy(reading: EnergyReading) -> EnergyReport | None:
+    """What is sent of a reading; None where nothing was measured."""
+    if reading.energy_j is None:
+        return None
+    return EnergyReport(
+        energy_j=reading.energy_j,
+        source=reading.source,
+        scope=reading.scope,
+        samples=reading.samples,
+        gaps_s=reading.gaps_s,
+    )
+
+
+def _note(message: Message, who: Identity) -> None:
+    """Keep when a message reached a real board, for what it tells of the link."""
+    if not who.simulated:
+        waited_s = time.time() - message.metadata.created_at
+        remember(measured_dir(who), Arrival(_content_bytes(message.content), waited_s))
+
+
+def _content_bytes(content: RecordDict) -> int:
+    """About what travelled: arrays and texts, without the few hundred bytes around them."""
+    arrays = sum(len(a.data) for record in content.array_records.values() for a in record.values())
+    values = [v for record in content.config_records.values() for v in record.values()]
+    return arrays + sum(len(value) for value in values if isinstance(value, str | bytes))

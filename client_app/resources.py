@@ -2,24 +2,27 @@
 
 A simulated client has no ``device-id`` in its node config; it stands for a board of the fleet that
 the server names, and its capacity is that board's profile with seeded jitter. A real board is
-started with ``--node-config 'device-id="cam-07" profile="rpi-4b-4gb"'``; its free memory is
-measured, the rest comes from the profile, or is assumed from the fleet's weakest board.
+started with
+``--node-config 'device-id="cam-07" profile="rpi-4b-4gb"'``; it measures what it can of itself, and
+the rest comes from the profile, or is assumed from the fleet's weakest board.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
-import psutil
 from flwr.app import Context
 
+from client_app.machine import Machine, ThisMachine
+from client_app.store import folder_name
 from device_profiles.board import Board, load_board
 from device_profiles.fleet import fleet_from_text
 from device_profiles.simulated import simulated_capacity
 from fedfreeze.capacity import Capacity, Known, Source
 from fedfreeze.errors import ConfigError
 from fedfreeze.messages import SIMULATED
+from fedfreeze.run_folder import home
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,18 @@ def identify(context: Context) -> Identity:
     )
 
 
-def free_memory_bytes() -> float:
-    """What the operating system could give to a program now."""
-    return float(psutil.virtual_memory().available)
+def state_dir(who: Identity) -> Path:
+    """Where a real board keeps what it must not forget.
+
+    Raises:
+        ConfigError: nothing was said, and the user has no home.
+    """
+    return home() / "state" if who.state_dir is None else Path(who.state_dir)
+
+
+def measured_dir(who: Identity) -> Path:
+    """Where a real board keeps what it measured of itself, apart from others on its machine."""
+    return state_dir(who) / "measured" / folder_name(who.device_id)
 
 
 def capacity_now(
@@ -89,12 +101,22 @@ def capacity_now(
     fleet: str,
     seed: int,
     round_number: int,
-    measure: Callable[[], float] = free_memory_bytes,
+    device: str,
+    machine: Machine | None = None,
 ) -> tuple[Capacity, str]:
     """What the node can do now, and the name of the profile that this rests on.
 
+    Args:
+        who: the node.
+        fleet: TOML of the simulated fleet.
+        seed: of the run.
+        round_number: of the round that is planned.
+        device: ``local.device`` of the strategy; a simulated node does not look.
+        machine: what a real board is; the one that this process runs on unless given.
+
     Raises:
-        ConfigError: the fleet or the node's profile is wrong or unknown.
+        ConfigError: the fleet or the node's profile is wrong or unknown, or cuda was asked for and
+            is not there.
     """
     boards = fleet_from_text(fleet, "fleet.toml")
     if who.simulated:
@@ -103,19 +125,23 @@ def capacity_now(
             board, seed=seed, device_id=who.device_id, round_number=round_number
         )
         return capacity, board.name
-    if who.profile is not None:
-        board = load_board(who.profile)
-        capacity = _of(board, "profile")
-    else:
-        board = min(boards.entries, key=lambda b: b.memory.value)
-        capacity = _of(board, "assumed")
-    return replace(capacity, memory_bytes=Known(measure(), "measured")), board.name
+    named = who.profile is not None
+    board = boards.weakest if who.profile is None else load_board(who.profile)
+    if machine is None:
+        machine = ThisMachine(measured_dir(who), device)
+    return _measured(machine, board, "profile" if named else "assumed"), board.name
 
 
-def _of(board: Board, source: Source) -> Capacity:
+def _measured(machine: Machine, board: Board, otherwise: Source) -> Capacity:
+    """What the machine says of itself, and the board's profile where it says nothing."""
+
+    def known(measured: float | None, profile: float) -> Known:
+        return Known(profile, otherwise) if measured is None else Known(measured, "measured")
+
+    link = machine.link()
     return Capacity(
-        flops_per_s=Known(board.flops.value, source),
-        memory_bytes=Known(board.memory.value, source),
-        uplink_bytes_per_s=Known(board.uplink.value, source),
-        downlink_bytes_per_s=Known(board.downlink.value, source),
+        flops_per_s=known(machine.flops_per_s(), board.flops.value),
+        memory_bytes=known(machine.memory_bytes(), board.memory.value),
+        uplink_bytes_per_s=known(link.uplink_bytes_per_s, board.uplink.value),
+        downlink_bytes_per_s=known(link.downlink_bytes_per_s, board.downlink.value),
     )

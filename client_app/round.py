@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_safetensors
 
-from client_app.initial import own_layers
+from client_app.assembly import NoModelError, assembled
+from client_app.report import Reply, Reporter, measures_text, plan_text, residuals_text
 from client_app.resources import Identity, capacity_now
 from client_app.settling import Outcome, Sent, send, settle, without_feedback
 from client_app.store import BoardState, BoardStore, folder_name
-from client_app.training import Trained, chosen_device, movements, train
+from client_app.training import Trained, chosen_device, train
 from client_app.waiting import adopted
-from compression import summary
-from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import PlanError, ProtocolError, StateError
-from fedfreeze.layer_digest import model_digest
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, TrainReport, from_json
+from fedfreeze.messages import NO_TEXT, TrainOrder, from_json
 from fedfreeze.plan import Plan
 from fedfreeze.run_folder import home
 from strategies import schema
-from strategies.aggregation.step import l2_norm
-from strategies.chain import caught_up, parted
-from strategies.downlink import packet_rule
+from strategies.bounds import board_for
+from strategies.envelope import EnvelopeBound
 from strategies.freeze import policy_for
 from strategies.layer_wishes import floors_of, importance_of
 from strategies.local_step import Chain, GradientNorms
@@ -44,14 +38,6 @@ from tasks.dataset import Examples
 from tasks.loading import load
 
 _log = logging.getLogger("fedfreeze")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What goes back; the packet only if the board trained."""
-
-    report: TrainReport
-    packet: bytes | None
 
 
 def strategy_of(text: str) -> schema.Strategy:
@@ -106,8 +92,12 @@ class BoardRound:
         self.layout = self.task.layout()
         _check(order, who, self.layout)
         self.examples = examples_of(who, order.strategy, order.data_dir)
-        self.capacity, _ = capacity_now(
-            who, fleet=order.fleet, seed=self.strategy.seed, round_number=order.round_number
+        self.capacity, self.profile = capacity_now(
+            who,
+            fleet=order.fleet,
+            seed=self.strategy.seed,
+            round_number=order.round_number,
+            device=self.strategy.local.device,
         )
         self.store = BoardStore(
             _state_dir(order, who),
@@ -123,21 +113,14 @@ class BoardRound:
             came: the layers that were sent along, or the packets that lead to the server's version.
             by_packets: which of the two.
         """
+        reporter = Reporter(self.order, self.who, self.capacity, len(self.examples))
         state = self._load()
-        base = self._base(state)
-        if base is None:
-            held = state.model_version
-            has = "none" if held is None else f"version {held}"
-            if self.order.initial != NO_TEXT:
-                has += ", and not the pretrained layers that were named"
-            detail = f"expected version {self.order.base_version}, the board holds {has}"
-            return Reply(self._report("needs-model", detail), None)
-        if by_packets:
-            published = self._led_on(came, base, state)
-        else:
-            published = _assembled(came, base, self.layout)
-        if (difference := self._difference(published)) is not None:
-            return Reply(self._report("needs-model", difference), None)
+        try:
+            published = assembled(
+                self.order, self.strategy, self.layout, state, came, by_packets=by_packets
+            )
+        except NoModelError as error:
+            return Reply(reporter.untrained("needs-model", str(error)), None)
         if self.strategy.compression.downlink != "dense":
             state = replace(state, model_version=self.order.model_version, model=published)
         else:
@@ -150,85 +133,50 @@ class BoardRound:
             _check_training(trained.delta, plan, published, self.layout)
         except PlanError as error:
             self.store.commit(state)
-            return Reply(self._report("sat-out", f"{error.limit}: {error}", state), None)
-        sent, state, outcome = self._send(plan, trained.delta, published, state)
+            detail = f"{error.limit}: {error}"
+            return Reply(reporter.untrained("sat-out", detail, state.model_version), None)
+        sent, state, outcome = self._send(plan, trained.delta, published, state, norms)
         self.store.commit(state)
-        report = replace(
-            self._report("trained", outcome, state),
-            plan=NO_TEXT if _same_plan(plan, suggestion) else _compact(plan.to_json()),
-            measures=_measures(trained.delta, published, norms, self.layout),
-            packet_digest=sent.pending.digest,
-            train_loss=trained.loss,
-            train_s=trained.train_s,
-            residual_norm=l2_norm(state.residual[name] for name in sorted(state.residual)),
-            residual_rounding_norm=sent.rounding_norm,
-            unmet_floors=_compact(list(sent.unmet_floors)),
-            residuals=_residuals(state, self.layout) if self.strategy.residual.summary else "{}",
+        report = reporter.trained(
+            outcome=outcome,
+            plan=plan_text(plan, suggestion),
+            measures=measures_text(trained.delta, published, norms, self.layout),
+            trained=trained,
+            sent=sent,
+            state=state,
+            residuals=residuals_text(state, self.layout)
+            if self.strategy.residual.summary
+            else "{}",
         )
         return Reply(report, sent.pending.packet)
 
-    def _base(self, state: BoardState) -> Arrays | None:
-        """What the layers that were sent go on top of; None if the board does not have it.
-
-        All layers that changed after ``base_version`` came along, or all packets after it. A later
-        version will do as well: a server that died in mid-round does not know that the board has
-        taken it.
-        """
-        base, held = self.order.base_version, state.model_version
-        if base == NO_ROUND:
-            return {}
-        if held is not None:
-            return state.model if base <= held <= self.order.model_version else None
-        if self.order.initial == NO_TEXT:
-            return None
-        return own_layers(self.strategy, _named(self.order.initial, self.layout))
-
-    def _led_on(self, came: bytes, base: Arrays, state: BoardState) -> Arrays:
-        """``base`` after the packets of the versions that it lacks.
-
-        Raises:
-            ProtocolError, PacketError: they do not lead from the base version to the server's.
-        """
-        order, rule = self.order, packet_rule(self.layout, self.strategy.compression)
-        if rule is None or order.base_version == NO_ROUND:
-            raise ProtocolError(
-                f"got packets of the model from version {order.base_version} on, with downlink = "
-                f'"{self.strategy.compression.downlink}"; expected its layers'
-            )
-        count = order.model_version - order.base_version
-        packets = parted(came, count, max_bytes=rule.budget_bytes)
-        # A board that is ahead of what the server believes has had the first of them.
-        held = order.base_version if state.model_version is None else state.model_version
-        lacking = packets[held - order.base_version :]
-        return caught_up(base, lacking, held, self.layout, max_bytes=rule.budget_bytes)
-
-    def _difference(self, published: Arrays) -> str | None:
-        """How the model that was put together is not the server's; None if it is, or is all new.
-
-        A version number alone does not tell: a server that fell back to an older checkpoint may
-        have published another model under the same number.
-        """
-        expected = self.order.model_digest
-        if expected == NO_TEXT or (has := model_digest(self.layout, published)) == expected:
-            return None
-        return (
-            f"expected version {self.order.model_version} with the digest {expected}, "
-            f"the board comes to {has}"
-        )
-
     def _own_plan(self, suggestion: Plan, model_bytes: int) -> Plan:
-        """The suggestion, fitted again to what the board can do now; it may only shrink."""
+        """The suggestion, fitted again to what the board can do now; it may only shrink.
+
+        Packet and envelope share the uplink. Where the reply may weigh more than the server took it
+        to weigh, as with a plan of the board's own in it, the plan is fitted again with that.
+        """
         wanted = self.strategy
-        asked = limits(self.layout, wanted.clients, wanted.compression, wanted.local)
-        own = fit(
-            as_advice(suggestion),
-            layout=self.layout,
-            capacity=self.capacity,
-            limits=replace(asked, epochs=suggestion.epochs, batch_size=suggestion.batch_size),
-            load=Load(len(self.examples), model_bytes + ORDER_BYTES, self.order.envelope_bytes),
-        )
-        budget = min(own.upload_budget_bytes, suggestion.upload_budget_bytes)
-        return replace(own, upload_budget_bytes=budget)
+        asked = limits(self.layout, wanted.clients, wanted.compression, wanted.local, wanted.limits)
+        asked = replace(asked, epochs=suggestion.epochs, batch_size=suggestion.batch_size)
+        bound = EnvelopeBound(wanted, self.layout, self.who.device_id)
+        board = board_for(asked, self.profile)
+        brought = model_bytes + ORDER_BYTES
+        envelope_bytes = self.order.envelope_bytes
+        while True:
+            own = fit(
+                as_advice(suggestion),
+                layout=self.layout,
+                capacity=self.capacity,
+                limits=asked,
+                load=Load(len(self.examples), brought, envelope_bytes, board),
+            )
+            budget = min(own.upload_budget_bytes, suggestion.upload_budget_bytes)
+            own = replace(own, upload_budget_bytes=budget)
+            needed = bound.most_bytes(own.trained, budget, plan=plan_text(own, suggestion))
+            if needed <= envelope_bytes:
+                return own
+            envelope_bytes = needed
 
     def _train(self, plan: Plan, published: Arrays, norms: GradientNorms) -> Trained:
         local, number = self.strategy.local, self.order.round_number
@@ -248,7 +196,12 @@ class BoardRound:
         )
 
     def _send(
-        self, plan: Plan, delta: Arrays, published: Arrays, state: BoardState
+        self,
+        plan: Plan,
+        delta: Arrays,
+        published: Arrays,
+        state: BoardState,
+        norms: GradientNorms,
     ) -> tuple[Sent, BoardState, Outcome]:
         """The packet, the state after it, and how the packet before it was settled."""
         number, compression = self.order.round_number, self.strategy.compression
@@ -261,6 +214,7 @@ class BoardRound:
             precision=rules.precision,
         )
         keeps = compression.error_feedback
+        measured = norms.mean_squares() if compression.boost_by == "importance" else None
         sent = send(
             delta,
             settled if keeps else without_feedback(settled),
@@ -272,7 +226,7 @@ class BoardRound:
             rules=rules,
             before=published,
             floors=floors_of(self.layout, compression.floors),
-            importance=importance_of(self.layout, compression.boost),
+            importance=importance_of(self.layout, compression.boost, measured),
         )
         left = sent.residual if keeps else {}
         state = replace(state, residual=left, pending=sent.pending, history=sent.history)
@@ -290,29 +244,6 @@ class BoardRound:
             self.store.forget()
             return BoardState()
         return state
-
-    def _report(self, status: str, detail: str, state: BoardState | None = None) -> TrainReport:
-        version = None if state is None else state.model_version
-        return TrainReport(
-            protocol=PROTOCOL,
-            code_digest=code_digest(),
-            device_id=self.who.device_id,
-            round_number=self.order.round_number,
-            status=status,
-            detail=detail,
-            held_version=NO_ROUND if version is None else version,
-            capacity=_compact(self.capacity.to_json()),
-            examples=len(self.examples),
-            plan=NO_TEXT,
-            measures="{}",
-            packet_digest=NO_TEXT,
-            train_loss=0.0,
-            train_s=0.0,
-            residual_norm=0.0,
-            residual_rounding_norm=0.0,
-            unmet_floors="[]",
-            residuals="{}",
-        )
 
 
 def _check(order: TrainOrder, who: Identity, layout: Layout) -> None:
@@ -355,64 +286,6 @@ def _state_dir(order: TrainOrder, who: Identity) -> Path:
     return Path(tempfile.gettempdir()) / "fedfreeze-simulated" / folder_name(order.run)
 
 
-def _named(text: str, layout: Layout) -> dict[str, str]:
-    named = from_json("order.initial", text)
-    if not isinstance(named, dict) or not all(isinstance(v, str) for v in named.values()):
-        raise ProtocolError(f"order.initial: expected digests by layer, got {text!r:.80}")
-    return {layer: named[layer] for layer in layout.ordered(named)}
-
-
-def _assembled(blob: bytes, base: Arrays, layout: Layout) -> Arrays:
-    """The published model: what the board had, under the layers that came."""
-    try:
-        came = load_safetensors(blob) if blob else {}
-    except SafetensorError as error:
-        raise ProtocolError(
-            f"the model that was sent is not a safetensors file: {error}"
-        ) from error
-    arrays = {**base, **came}
-    layout.check(arrays, sender="the server")
-    return arrays
-
-
-def _measures(delta: Arrays, published: Arrays, norms: GradientNorms, layout: Layout) -> str:
-    gradients, moved = norms.means(), movements(delta, published, layout)
-    return _compact(
-        {
-            name: [_six_digits(gradients[name]), _six_digits(moved[name])]
-            for name in layout.ordered(moved)
-            if name in gradients
-        }
-    )
-
-
-def _residuals(state: BoardState, layout: Layout) -> str:
-    """The report's ``residuals``, after the round that the history ends with."""
-    now, since = state.history.trained_round or 0, state.history.since
-    # A server that went back to an older checkpoint may be behind the board.
-    ages = {layer: max(0, now - number) for layer, number in since.items()}
-    return _compact(
-        {
-            layer: [_six_digits(of.norm), _six_digits(of.largest), of.age_rounds]
-            for layer, of in summary(state.residual, layout, ages).items()
-        }
-    )
-
-
-def _same_plan(own: Plan, suggestion: Plan) -> bool:
-    """Equal but for the predicted cost, which moves with every measurement."""
-    return replace(own, cost=None) == replace(suggestion, cost=None)
-
-
 def _seed(seed: int, round_number: int, device_id: str) -> int:
     sequence = np.random.SeedSequence([seed, round_number, *device_id.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _six_digits(value: float) -> float:
-    """The wire carries no digits that nobody reads."""
-    return float(f"{value:.6g}")

@@ -22,12 +22,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from client_app.store import BoardState, History, Pending
 from client_app.waiting import missed_rounds, waited
-from compression import CodecSettings, add, decode, encode, halved, packet_digest, subtract
+from compression import (
+    CodecSettings,
+    add,
+    decode,
+    encode,
+    halved,
+    packet_digest,
+    subtract,
+    value_ranges,
+)
 from fedfreeze.layout import Arrays, Layout
 from strategies.movement import too_far
 from strategies.tables import Precision, Residual
@@ -60,6 +69,7 @@ class Sent:
         rounding_norm: l2 norm of what rounding lost in this round. Where a packet came back, too,
             the sum of both norms, so at most that much was lost.
         unmet_floors: key layers of which the budget could not hold the least.
+        widths: in mode literal, bits of a value by layer of which some are sent.
     """
 
     pending: Pending
@@ -67,6 +77,7 @@ class Sent:
     history: History
     rounding_norm: float
     unmet_floors: tuple[str, ...] = ()
+    widths: Mapping[str, int] = field(default_factory=dict)
 
 
 def settle(
@@ -100,7 +111,7 @@ def settle(
     residual, lost = _kept(add(state.residual, returned.update), precision)
     old = pending.history_before.since
     since = {**state.history.since, **{n: old[n] for n in returned.layers if n in old}}
-    return Settled(residual, History(state.history.trained_round, since), "returned", lost)
+    return Settled(residual, replace(state.history, since=since), "returned", lost)
 
 
 def send(
@@ -133,6 +144,9 @@ def send(
     for wrong in too_far(update, layers, before, layout):
         _log.warning("what waited of %s is let go: %s", wrong.layer, wrong)
         update |= {t.name: delta[t.name] for t in layout[wrong.layer].tensors if t.name in delta}
+    before_now = settled.history.ranges
+    literal = settings.mode == "literal"
+    ranges = value_ranges(before_now, update, layout, layers) if literal else before_now
     encoded = encode(
         update,
         layout,
@@ -142,6 +156,7 @@ def send(
         settings=settings,
         floors=floors,
         importance=importance,
+        ranges=ranges,
     )
     left, lost = _kept({**residual, **subtract(update, encoded.decoded)}, rules.precision)
     pending = Pending(
@@ -153,13 +168,15 @@ def send(
         settled.rounding_norm,
     )
     carried = () if encoded.empty else layers
-    history = History(round_number, _since(settled.history, layout, left, carried, round_number))
-    return Sent(pending, left, history, settled.rounding_norm + lost, encoded.unmet_floors)
+    since = _since(settled.history, layout, left, carried, round_number)
+    history = History(round_number, since, ranges)
+    lost += settled.rounding_norm
+    return Sent(pending, left, history, lost, encoded.unmet_floors, encoded.widths)
 
 
 def without_feedback(settled: Settled) -> Settled:
     """For a strategy that keeps no residual: whatever came back is let go."""
-    return Settled({}, History(settled.history.trained_round), settled.outcome)
+    return Settled({}, replace(settled.history, since={}), settled.outcome)
 
 
 def _kept(residual: Arrays, precision: Precision) -> tuple[Arrays, float]:

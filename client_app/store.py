@@ -43,16 +43,19 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 @dataclass(frozen=True)
 class History:
-    """When a board did what, in numbers of rounds.
+    """What a board remembers of its rounds, by their numbers.
 
     Attributes:
         trained_round: the last one in which it trained; None where nobody knows of any.
         since: by layer, the round in which a packet last carried its residual, or, where none has
             yet, in which the residual began.
+        ranges: by layer, how large its values have lately been, which mode literal alone needs
+            (:func:`compression.value_ranges`).
     """
 
     trained_round: int | None = None
     since: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,11 @@ class BoardStore:
 
 
 def _history_json(history: History) -> dict[str, Any]:
-    return {"trained_round": history.trained_round, "since": dict(history.since)}
+    return {
+        "trained_round": history.trained_round,
+        "since": dict(history.since),
+        "ranges": dict(history.ranges),
+    }
 
 
 def _history(entry: Any) -> History | None:
@@ -253,6 +260,7 @@ def _history(entry: Any) -> History | None:
     return History(
         None if trained is None else int(trained),
         {str(layer): int(number) for layer, number in dict(since).items()},
+        {str(layer): float(most) for layer, most in dict(entry.get("ranges", {})).items()},
     )
 
 

@@ -107,6 +107,9 @@ def train(
 ) -> Trained:
     """Train the plan's layers from the published model.
 
+    A batch that the plan splits is computed part by part, and the optimizer steps once for it; the
+    gradient is that of the whole batch but for rounding, dropout and BatchNorm.
+
     The optimizer lives for one round: within it, a layer keeps its momentum over a stage in which
     it is frozen; between rounds nothing is kept.
 
@@ -135,6 +138,7 @@ def train(
     prepare = task.prepare
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
     order, chance = np.random.default_rng(seed), np.random.default_rng([seed, _AUGMENTATION])
+    part_size = len(examples) if plan.micro_batches == 1 else plan.micro_batch_size
     at, stage, loss_sum = 0, -1, 0.0
     for _ in range(plan.epochs):
         permutation = torch.from_numpy(order.permutation(len(examples))).to(device)
@@ -144,19 +148,23 @@ def train(
                 stage += 1
                 freezer.train(plan.stages[stage].layers)
             optimizer.zero_grad(set_to_none=True)
-            batch = prepare(task.augmented(inputs[chosen], chance))
-            loss = task.loss(model(batch), targets[chosen])
-            if not torch.isfinite(loss):
-                raise RunError(
-                    f"local training diverged in step {at + 1}: the loss is {loss.item()}; lower "
-                    "local.learning-rate, lengthen local.warm-up-rounds or set local.clip-norm"
-                )
-            loss.backward()  # type: ignore[no-untyped-call]
+            for part in batches(chosen, part_size, at_least=least):
+                batch = prepare(task.augmented(inputs[part], chance))
+                loss = task.loss(model(batch), targets[part])
+                if not torch.isfinite(loss):
+                    raise RunError(
+                        f"local training diverged in step {at + 1}: the loss is {loss.item()}; "
+                        "lower local.learning-rate, lengthen local.warm-up-rounds or set "
+                        "local.clip-norm"
+                    )
+                # The loss of a batch is the mean over its examples.
+                share = len(part) / len(chosen)
+                (loss if share == 1 else loss * share).backward()  # type: ignore[no-untyped-call]
+                loss_sum += loss.item() * len(part)
             step.after_backward(parameters)
             if local.clip_norm is not None:
                 nn.utils.clip_grad_norm_(list(parameters.values()), local.clip_norm)
             optimizer.step()
-            loss_sum += loss.item() * len(chosen)
             at += 1
     return Trained(
         delta=_delta(model, published, plan, layout),

@@ -80,7 +80,8 @@ def adopted(foreign: BoardState, layout: Layout, rules: Residual) -> BoardState:
         for layer in layout
         if layer.name in foreign.history.since and any(t.name in residual for t in layer.tensors)
     }
-    return BoardState(residual=residual, history=replace(foreign.history, since=since))
+    history = replace(foreign.history, since=since, ranges={})
+    return BoardState(residual=residual, history=history)
 
 
 def _factor(rule: str, rules: Residual) -> float:

@@ -18,6 +18,7 @@ from compression.packet import EMPTY_PACKET_BYTES, packet_digest
 from compression.residual import add, scaled, subtract
 from compression.residual_summary import LayerResidual, summary
 from compression.settings import CodecSettings
+from compression.value_ranges import value_ranges
 
 __all__ = [
     "EMPTY_PACKET_BYTES",
@@ -35,4 +36,5 @@ __all__ = [
     "scaled",
     "subtract",
     "summary",
+    "value_ranges",
 ]

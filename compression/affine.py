@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from compression.bits import Bools, Ints
-from compression.entropy import entropy
+from compression.entropy import ENERGY_PER_BIT, entropy
 from compression.nested import LEVELS
 from compression.quantise import MAX_CELL, Floats, cells_of, offsets_of, zero_points
-from compression.rate import ENERGY_PER_BIT
 
 _LEAST_KEPT = 64
 _SKEWED = 0.15  # share of the rarer sign above which signs earn their bits

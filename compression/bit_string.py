@@ -76,17 +76,24 @@ def by_planes(bits: BitString, counts: Ints, widths: Ints) -> Iterator[tuple[int
 def _pieces(
     bits: BitString, counts: Ints, widths: Ints, places: list[int]
 ) -> Iterator[tuple[int, int, Ints, Ints]]:
-    ends = np.cumsum(counts)
+    ends, narrow = np.cumsum(counts), widths.astype(np.uint8)
     total = int(counts.sum())
     for start in range(0, total, PIECE):
         stop = min(start + PIECE, total)
         owner = owners(ends, start, stop)
-        width = widths[owner]
+        width = narrow[owner]
         numbers = np.zeros(stop - start, np.int64)
-        for plane in range(len(places)):
-            wide = np.flatnonzero(width > plane)
-            if not len(wide):
-                break
-            numbers[wide] |= bits.bits(places[plane], len(wide)).astype(np.int64) << plane
-            places[plane] += len(wide)
+        for first in range(0, len(places), 8):
+            # Bits are put together in bytes, of which many more are handled at once.
+            octet = np.zeros(stop - start, np.uint8)
+            for plane in range(first, min(first + 8, len(places))):
+                wide = width > plane
+                count = int(np.count_nonzero(wide))
+                part = bits.bits(places[plane], count) << np.uint8(plane - first)
+                places[plane] += count
+                if count == len(wide):
+                    octet |= part
+                else:
+                    octet[wide] |= part
+            numbers |= octet.astype(np.int64) << first
         yield start, stop, owner, numbers

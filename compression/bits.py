@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+# Whole numbers, as narrow as who made them could have them.
+Whole = NDArray[np.integer]
 
 
 def bit_length(values: Ints) -> Ints:
@@ -19,28 +21,30 @@ def bit_length(values: Ints) -> Ints:
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
-def to_planes(values: Ints, widths: Ints) -> Bits:
+def to_planes(values: Whole, widths: Whole) -> Bits:
     """Bit 0 of every value that is at least 1 bit wide, then bit 1 of those of 2 bits, and so on.
 
     Args:
         values: shape ``(k,)``, each below ``2**width``.
         widths: shape ``(k,)``, bits of each value.
     """
-    planes = []
-    while widths.size:
-        values, widths = values[widths > 0], widths[widths > 0]
-        planes.append((values & 1).astype(np.uint8))
-        values, widths = values >> 1, widths - 1
-    return np.concatenate(planes) if planes else np.zeros(0, np.uint8)
+    planes = [np.zeros(0, np.uint8)]
+    for plane in range(int(widths.max(initial=0))):
+        if plane % 8 == 0:  # bytes, of which many more are handled at once
+            octets = (values >> plane).astype(np.uint8)
+        bits = octets >> np.uint8(plane % 8) & np.uint8(1)
+        wide = widths > plane
+        planes.append(bits if wide.all() else bits[wide])
+    return np.concatenate(planes)
 
 
-def from_unary(values: Ints) -> Bits:
+def from_unary(values: Whole) -> Bits:
     """Each value as so many zeros and a one.
 
     >>> from_unary(np.array([0, 2])).tolist()
     [1, 0, 0, 1]
     """
-    ends = np.cumsum(values + 1)
+    ends = np.cumsum(values + 1, dtype=np.int64)
     bits = np.zeros(int(ends[-1]) if ends.size else 0, np.uint8)
     bits[ends - 1] = 1
     return bits

@@ -4,9 +4,7 @@ Kept values are not spread evenly: whole outputs are quiet, whole inputs are dea
 as many kept values (the same power of two) form a class, columns likewise; elements whose row and
 column classes have the same sum are taken to be equally dense. Each such group is one universe,
 its elements in row-major order, and is coded as a subset of its own. Rows and columns without a
-kept value are in no group at all.
-
-A tensor of shape ``(rows, columns, ...)`` has ``depth`` elements for each row and column.
+kept value are in no group at all. A grid without classes is one group of all its elements.
 
 A position costs more bits in a sparse group than in a dense one, so its dead zone is wider: as one
 bit is worth 0.1155 squares of the step, ``θ_g² = θ² + 0.1155 (l_g - l)``, where ``l_g`` is log2 of
@@ -18,173 +16,256 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compression.bits import Ints, bit_length
+from compression.axes import Axes, Places
+from compression.bits import Bools, Ints, bit_length
 from compression.golomb import Subsets
 
-Places = NDArray[np.int32]
 Levels = Ints | NDArray[np.uint8]
 
 MAX_CLASS = 15
-_ZONE_SQUARE = 473  # 0.1155 in squares of 1/64
-_LOG_UNIT = 64
+GROUPS = 2 * MAX_CLASS - 1
+"""Sums of a row and a column class, less 2."""
 ROWS, COLUMNS = 1, 2
 """Flags of a unit: its rows have classes, its columns have."""
 
+_ZONE_SQUARE = 473  # 0.1155 in squares of 1/64
+_LOG_UNIT = 64
+_NONE = 2 * MAX_CLASS + 1  # beyond every column class that makes a group
 
-@dataclass(frozen=True)
-class Grid:
-    """A tensor as rows of columns of ``depth`` elements.
 
-    >>> Grid.of((8, 4, 3, 3))
-    Grid(rows=8, columns=4, depth=9)
-    """
+_CLASS_OF = bit_length(np.arange((1 << MAX_CLASS - 1) + 1))
 
-    rows: int
-    columns: int
-    depth: int
 
-    @classmethod
-    def of(cls, shape: tuple[int, ...]) -> Grid:
-        """The grid of a tensor of two dimensions or more."""
-        return cls(shape[0], shape[1], prod(shape[2:]))
+def class_of(counts: Ints) -> Ints:
+    """The class of rows or columns with so many kept values."""
+    return _CLASS_OF[np.minimum(counts, len(_CLASS_OF) - 1)]
 
-    def split(self, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """Row, column and depth of flat positions."""
-        row, rest = _divided(positions, self.columns * self.depth)
-        return row, *_divided(rest, self.depth)
+
+def histogram(owners: Places, classes: Levels, grids: int) -> Ints:
+    """How many rows, or columns, of each class each grid has; shape ``(grids, 1 + MAX_CLASS)``."""
+    keys = owners * (1 + MAX_CLASS) + classes
+    return np.bincount(keys, minlength=grids * (1 + MAX_CLASS)).reshape(grids, 1 + MAX_CLASS)
+
+
+def crossings(rows: Ints, columns: Ints) -> Ints:
+    """Crossings in each group, from the histograms of both; shape ``(grids, GROUPS)``."""
+    found = np.zeros((len(rows), GROUPS), np.int64)
+    for number in np.flatnonzero(rows[:, 1:].any(axis=0)).tolist():
+        found[:, number : number + MAX_CLASS] += rows[:, number + 1 : number + 2] * columns[:, 1:]
+    return found
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of a grid's rows and columns, from 0 (empty) to ``MAX_CLASS``.
+    """The classes of the rows and columns of some grids, from 0 (empty) to ``MAX_CLASS``.
+
+    Groups are numbered through, and so are the elements of all groups, which are their *places*.
 
     Attributes:
-        grid: of the tensor.
+        axes: of the grids.
         rows, columns: the class of each; all 1 where they have none. A decoder holds them in bytes.
     """
 
-    grid: Grid
+    axes: Axes
     rows: Levels
     columns: Levels
 
     @classmethod
-    def of(cls, grid: Grid, rows: Ints, columns: Ints, flags: int) -> Classes:
+    def of(cls, axes: Axes, rows: Ints, columns: Ints, flags: Ints) -> Classes:
         """Classes by how many kept values each row and column has."""
-        ones = np.ones_like
+        by_row = (flags & ROWS)[axes.grid_of_row] > 0
+        by_column = (flags & COLUMNS)[axes.grid_of_column] > 0
         return cls(
-            grid,
-            np.minimum(bit_length(rows), MAX_CLASS) if flags & ROWS else ones(rows),
-            np.minimum(bit_length(columns), MAX_CLASS) if flags & COLUMNS else ones(columns),
+            axes,
+            np.where(by_row, class_of(rows), 1),
+            np.where(by_column, class_of(columns), 1),
         )
 
     @cached_property
-    def universes(self) -> Ints:
-        """Elements of each group, from the sparsest."""
-        rows = np.bincount(self.rows)[1:]
-        columns = np.bincount(self.columns)[1:]
-        if not len(rows) or not len(columns):
-            return np.zeros(1, np.int64)
-        return np.convolve(rows, columns).astype(np.int64) * self.grid.depth
+    def groups(self) -> Ints:
+        """How many groups each grid has: one at least, which may have no element."""
+        if not len(self.axes):
+            return np.zeros(0, np.int64)
+        most_rows = np.maximum.reduceat(self.rows, self.axes.first_rows).astype(np.int64)
+        most_columns = np.maximum.reduceat(self.columns, self.axes.first_columns).astype(np.int64)
+        return np.where((most_rows > 0) & (most_columns > 0), most_rows + most_columns - 1, 1)
 
-    def groups(self, row: Ints, column: Ints) -> Ints:
-        """The group of elements in these rows and columns, none of which is empty."""
-        numbers: Ints = self.rows[row].astype(np.int64) + self.columns[column] - 2
-        return numbers
+    @cached_property
+    def first_groups(self) -> Ints:
+        """Number of the first group of each grid."""
+        return np.cumsum(self.groups) - self.groups
+
+    @cached_property
+    def grid_of_group(self) -> Ints:
+        """By number of the group."""
+        return np.repeat(np.arange(len(self.axes)), self.groups)
+
+    @cached_property
+    def universes(self) -> Ints:
+        """Elements of each group."""
+        grids = len(self.axes)
+        rows = histogram(self.axes.grid_of_row, self.rows, grids)
+        found = crossings(rows, self._column_counts) * self.axes.depths[:, None]
+        return found[np.arange(GROUPS) < self.groups[:, None]]
 
     @property
-    def table_cells(self) -> int:
-        """Numbers that finding a position takes in memory."""
-        return len(self.universes) * self.grid.rows + self.grid.columns
+    def allowed(self) -> Bools:
+        """Of which grids finding positions takes no more memory than the tensor has.
 
-    def subsets(self, positions: Ints) -> tuple[Subsets, Ints, Ints]:
-        """Ascending kept positions as a subset of each group.
+        The decoder refuses other classes, so that no packet makes it allocate by its own numbers.
+        """
+        axes = self.axes
+        cells = self.groups * axes.rows + axes.columns
+        return ~axes.several | (6 * cells <= axes.sizes)
+
+    def subsets(self, in_rows: Ints, column: Ints, inner: Ints) -> tuple[Subsets, Ints, Ints]:
+        """Kept elements as a subset of each group.
+
+        Args:
+            in_rows: elements of each row; they are ascending in the vector of all grids.
+            column: of each, numbered through; none is in a row or column of class 0.
+            inner: how deep each lies.
 
         Returns:
-            The subsets, the order in which the positions come in them, and each one's group.
+            The subsets, the order in which the elements come in them, and each one's group.
         """
-        row, column, inner = self.grid.split(positions)
-        group = self.groups(row, column)
-        rank = self._ranks[column]
-        depth = self.grid.depth
-        flat = self._bases[group * self.grid.rows + row] + rank * depth + inner
+        grid = self.axes.grid_of_row
+        group: Ints = np.repeat(self.first_groups[grid] - 2 + self.rows, in_rows)
+        group += self.columns[column]
         # In a group, ascending positions are ascending places, so to sort by group is enough.
-        order = np.argsort(group.astype(np.uint8), kind="stable")
-        counts = np.bincount(group, minlength=len(self.universes))
+        order = np.argsort(_narrow(group, len(self.universes)), kind="stable")
+        cell = np.repeat(np.arange(len(grid)), in_rows)
+        cell += self._row_to_cell[group]
+        places = np.repeat(self.axes.depths[grid], in_rows)
+        places *= self._ranks[column]
+        places += self._bases[cell]
+        places += inner
+        members = np.bincount(group, minlength=len(self.universes))
         starts = np.cumsum(self.universes) - self.universes
-        within = flat[order] - np.repeat(starts, counts)
-        return Subsets(within, counts, self.universes), order, group
+        within = places[order] - np.repeat(starts, members)
+        return Subsets(within, members, self.universes), order, group
 
-    def positions(self, flat: Ints) -> Ints:
-        """The inverse of :meth:`subsets`: flat positions of elements.
-
-        Args:
-            flat: places of the elements where all groups stand one behind another.
-        """
-        # Empty cells of the table share their base with the next; the last of them is filled.
-        cell = np.searchsorted(self._bases, flat, side="right") - 1
-        group, row = _divided(cell, self.grid.rows)
-        rank, inner = _divided(flat - self._bases[cell], self.grid.depth)
-        firsts = np.cumsum(self._column_counts) - self._column_counts
-        column = self._ordered[firsts[group + 2 - self.rows[row]] + rank]
-        positions: Ints = (row * self.grid.columns + column) * self.grid.depth + inner
-        return positions
-
-    def zones(self, counts: Ints, densest: int) -> Ints:
-        """The dead zone of each group in 1/64.
+    def positions(self, places: Ints, group: Ints) -> Ints:
+        """The inverse of :meth:`subsets`: positions within the grid of each element.
 
         Args:
-            counts: kept values of each group.
-            densest: dead zone of the group that has most of its elements kept.
+            places: of the elements where all groups stand one behind another.
+            group: of each.
         """
-        logs = log2_ratio(self.universes, np.maximum(counts, 1))
-        least = logs[counts > 0].min(initial=int(logs.max(initial=0)))
-        squares = densest**2 + _ZONE_SQUARE * np.maximum(logs - least, 0) // _LOG_UNIT
-        # Exact: below 2^53, and IEEE rounds square roots correctly.
-        zones: Ints = np.sqrt(squares.astype(np.float64)).astype(np.int64)
-        return zones
+        axes, grid, bases = self.axes, self.grid_of_group, self._bases
+        # Rows without elements share their base with the next; the last of them is filled.
+        cell = np.searchsorted(bases, places.astype(bases.dtype, copy=False), side="right") - 1
+        row = cell - self._row_to_cell[group]
+        depth = axes.depths[grid][group]
+        inner = places - bases[cell]
+        rank = (inner / depth).astype(np.int64)  # as exact as in Axes.split
+        inner -= rank * depth
+        rank += self._first_ordered[self._column_class[group] - self.rows[row]]
+        width = axes.columns[grid]
+        first = axes.first_rows[grid] * width + axes.first_columns[grid]
+        crossing = row * width[group]
+        crossing += self._ordered[rank]
+        crossing -= first[group]
+        crossing *= depth
+        crossing += inner
+        return crossing
 
     @cached_property
     def _column_counts(self) -> Ints:
-        return np.bincount(self.columns, minlength=MAX_CLASS + 1)
+        return histogram(self.axes.grid_of_column, self.columns, len(self.axes))
 
     @cached_property
     def _ordered(self) -> Places:
-        """Columns by their class."""
-        return np.argsort(self.columns, kind="stable").astype(np.int32)
+        """Columns by their grid and class."""
+        keys = self.axes.grid_of_column * (1 + MAX_CLASS) + self.columns
+        order = np.argsort(_narrow(keys, len(self.axes) * (1 + MAX_CLASS)), kind="stable")
+        return order.astype(np.int32)
+
+    @cached_property
+    def _first_ordered(self) -> Ints:
+        """Where each class of each grid begins among the ordered columns."""
+        counts = self._column_counts.reshape(-1)
+        return np.cumsum(counts) - counts
+
+    @cached_property
+    def _column_class(self) -> Ints:
+        """Of each group: where its columns of class 0 would be in the histogram, if rows had 0."""
+        local = np.arange(len(self.universes)) - self.first_groups[self.grid_of_group]
+        return self.grid_of_group * (1 + MAX_CLASS) + local + 2
 
     @cached_property
     def _ranks(self) -> Ints:
         """The place of each column among those of its class."""
-        ordered = self._ordered
-        firsts = np.cumsum(self._column_counts) - self._column_counts
-        ranks = np.empty(len(ordered), np.int64)
-        ranks[ordered] = np.arange(len(ordered)) - firsts[self.columns[ordered]]
+        keys = self.axes.grid_of_column * (1 + MAX_CLASS) + self.columns
+        ranks = np.empty(len(keys), np.int64)
+        ranks[self._ordered] = np.arange(len(keys))
+        ranks -= self._first_ordered[keys]
         return ranks
 
     @cached_property
-    def _bases(self) -> Ints:
-        """For each group and row, how many elements come before it in all groups together."""
-        groups = len(self.universes)
-        # By group + 2 - class of the row, which is below 1 or beyond all where there is no column.
-        by_class = np.zeros(2 * (groups + MAX_CLASS) + 2, np.int64)
-        by_class[MAX_CLASS : 2 * MAX_CLASS + 1] = self._column_counts * self.grid.depth
-        by_class[MAX_CLASS] = 0
-        rows = np.where(self.rows > 0, MAX_CLASS + 2 - self.rows, groups + 2 * MAX_CLASS + 2)
-        counts = by_class[np.arange(groups)[:, None] + rows].reshape(-1)
-        return np.cumsum(counts) - counts
+    def _row_to_cell(self) -> Ints:
+        """What makes of the number of a row that of its cell, by group."""
+        rows = self.axes.rows[self.grid_of_group]
+        return np.cumsum(rows) - rows - self.axes.first_rows[self.grid_of_group]
+
+    @cached_property
+    def _bases(self) -> Ints | Places:
+        """How many elements come before each row of each group, in all groups together.
+
+        Its cells are group by group; they are as narrow as they can be, for they are many.
+        """
+        axes, grid = self.axes, self.grid_of_group
+        wide = int(self.universes.sum()) >= 2**31
+        dtype = np.dtype(np.int64 if wide else np.int32)
+        # Elements of a row in a group, by the sum of both less the class of the row.
+        width = _NONE + GROUPS
+        elements: Ints | Places = np.zeros((len(axes), width), dtype)
+        elements[:, MAX_CLASS + 1 : 2 * MAX_CLASS + 1] = (
+            self._column_counts[:, 1:] * axes.depths[:, None]
+        )
+        of_row = np.where(self.rows > 0, MAX_CLASS + 2 - self.rows.astype(np.int64), _NONE)
+        lengths = axes.rows[grid]
+        row = np.arange(int(lengths.sum()), dtype=np.int32)
+        row -= np.repeat(self._row_to_cell.astype(np.int32), lengths)
+        key = of_row.astype(np.int32)[row]
+        del row
+        local = np.arange(len(grid)) - self.first_groups[grid]
+        key += np.repeat((grid * width + local).astype(np.int32), lengths)
+        counts = elements.reshape(-1)[key]
+        del key
+        bases: Ints | Places = np.cumsum(counts, dtype=dtype)
+        np.subtract(bases, counts, out=bases)
+        return bases
 
 
-def _divided(values: Ints, by: int) -> tuple[Ints, Ints]:
-    """Quotients and remainders; numpy divides by one number much faster than it does divmod."""
-    if by <= 1:
-        return values, np.zeros_like(values)
-    quotients: Ints = values // by
-    return quotients, values - quotients * by
+def zones_of(universes: Ints, counts: Ints, firsts: Ints, densest: Ints) -> Ints:
+    """The dead zone of each group in 1/64.
+
+    Args:
+        universes: elements of each group.
+        counts: kept values of each group.
+        firsts: where the groups of each unit begin; a unit has one at least.
+        densest: dead zone of the group of each unit that has most of its elements kept.
+    """
+    if len(firsts) == len(universes):
+        return densest
+    logs = log2_ratio(universes, np.maximum(counts, 1))
+    lengths = np.diff(firsts, append=len(universes))
+    least = np.minimum.reduceat(np.where(counts > 0, logs, np.iinfo(np.int64).max), firsts)
+    more = np.maximum(logs - np.repeat(least, lengths), 0)
+    squares = np.repeat(densest**2, lengths) + _ZONE_SQUARE * more // _LOG_UNIT
+    # Exact: below 2^53, and IEEE rounds square roots correctly.
+    zones: Ints = np.sqrt(squares.astype(np.float64)).astype(np.int64)
+    return zones
+
+
+def _narrow(keys: Ints, count: int) -> NDArray[np.integer]:
+    """Keys below ``count`` in 16 bits, where numpy sorts by radix, if they fit."""
+    return keys.astype(np.uint16) if count <= 1 << 16 else keys
 
 
 def log2_ratio(above: Ints, below: Ints) -> Ints:

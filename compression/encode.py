@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Encoded:
         step: of the quantiser, or None in mode dense and for the empty packet.
         empty: whether it covers no layer, so that the sender keeps all of the update.
         unmet_floors: layers that carry fewer values than their floor demands, for want of bytes.
+        widths: in mode literal, bits of a value by layer of which some are kept.
     """
 
     packet: bytes
@@ -46,6 +47,7 @@ class Encoded:
     step: float | None
     empty: bool
     unmet_floors: tuple[str, ...] = ()
+    widths: Mapping[str, int] = field(default_factory=dict)
 
 
 def encode(
@@ -60,6 +62,7 @@ def encode(
     step: float | None = None,
     floors: Mapping[str, int] = _NONE,
     importance: Weights = _NONE,
+    ranges: Mapping[str, float] = _NONE,
 ) -> Encoded:
     """Write an update into at most ``budget_bytes``.
 
@@ -81,8 +84,10 @@ def encode(
         floors: least kept values of key layers, zeros not counted; what the budget cannot hold is
             in ``unmet_floors``. Mode sparse only.
         importance: how much a squared error counts, by layer or tensor, as one weight or one for
-            each row of the tensor; 1 where absent. The step there is finer by powers of two.
-            Mode sparse only.
+            each row of the tensor; 1 where absent. Only ratios count: the step is finer by powers
+            of two the more a weight is above the smallest. Mode sparse only.
+        ranges: how large each layer's values have lately been (:func:`compression.value_ranges`).
+            Mode literal only; a layer without one is judged by this update alone.
 
     Raises:
         LayoutError: an unknown layer, or a tensor that is missing or of another shape or dtype.
@@ -95,7 +100,7 @@ def encode(
             raise refusal(
                 "no positions and no step", "some", f"mode {settings.mode} has no use for them"
             )
-        return job.dense(settings) if settings.mode == "dense" else job.literal(settings)
+        return job.dense(settings) if settings.mode == "dense" else job.literal(settings, ranges)
     if step is not None and not SMALLEST_STEP <= step <= LARGEST_FLOAT:
         raise refusal(
             f"a step from {SMALLEST_STEP:.3g} to {LARGEST_FLOAT:.3g}", repr(step), "scale the step"
@@ -141,18 +146,20 @@ class _Job:
         decoded = decode(packet, self._layout, max_bytes=len(packet))
         return Encoded(packet, decoded.update, len(flat), None, empty=False)
 
-    def literal(self, settings: CodecSettings) -> Encoded:
+    def literal(self, settings: CodecSettings, ranges: Mapping[str, float]) -> Encoded:
         """The largest values that fit, as FedFreeze's text packs them."""
         flat = gather(self._update, self.segments.parameters)
         if not self.segments.layers:
             return self._empty()
-        parts = literal.fill(flat, self.segments, self._left_bytes, settings.density)
+        parts = literal.fill(flat, self.segments, self._left_bytes, settings.density, ranges)
         if parts is None:
             return self._empty()
         packet = self._closed(Kind.LITERAL, literal.pack(parts))
         decoded = decode(packet, self._layout, max_bytes=self._budget_bytes)
         kept = sum(len(part.positions) for part in parts)
-        return Encoded(packet, decoded.update, kept, None, empty=False)
+        named = zip(self.segments.layers, parts, strict=True)
+        widths = {name: part.width for name, part in named if part.width}
+        return Encoded(packet, decoded.update, kept, None, empty=False, widths=widths)
 
     def sparse(
         self,

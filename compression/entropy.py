@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from compression.bits import Ints
 
+ENERGY_PER_BIT = 0.1155
+"""What one more bit takes off the squared error, in squares of the step (compression.rate)."""
+
 
 def entropy(members: Ints, universes: Ints) -> NDArray[np.float64]:
     """Bits of which ``members`` of ``universes`` are chosen, nearly log2 of the binomial.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compression.bits import Bits, Bools, Ints, bit_length, from_unary, to_planes
+from compression.bits import Bits, Bools, Ints, Whole, bit_length, from_unary, to_planes
 
 _LN2_16 = 45426  # ln 2 in units of 2^-16
 
@@ -38,9 +38,9 @@ class Code:
     """Coded subsets, not yet packed: ``counts`` elements of each."""
 
     counts: Ints
-    quotients: Ints
-    low: Ints
-    low_widths: Ints
+    quotients: Whole
+    low: Whole
+    low_widths: Whole
     has_last: Bools
     last: Bits
 
@@ -81,24 +81,43 @@ def divisors(counts: Ints, universes: Ints) -> Ints:
 def code(subsets: Subsets) -> Code:
     """Code the gaps between neighbours of each subset."""
     fewer = _fewer(subsets)
-    gaps = np.diff(fewer.positions, prepend=-1) - 1
-    firsts = _firsts(fewer.counts)
-    gaps[firsts] = fewer.positions[firsts]
-    divisor = np.repeat(divisors(fewer.counts, fewer.universes), fewer.counts)
-    quotients, remainders = np.divmod(gaps, divisor)
+    counts = fewer.counts
+    # Half the width is twice the speed, and few universes need more.
+    wide = int(fewer.universes.max(initial=0)) >= 2**31
+    positions: Whole = fewer.positions if wide else fewer.positions.astype(np.int32)
+    gaps = np.empty_like(positions)
+    np.subtract(positions[1:], positions[:-1], out=gaps[1:])
+    gaps -= 1
+    firsts = _firsts(counts)
+    gaps[firsts] = positions[firsts]
+    divisor = divisors(counts, fewer.universes)
     # Truncated binary: the first `cutoff` remainders do without the last bit.
     width = bit_length(divisor - 1)
-    cutoff = (1 << width) - divisor
-    has_last = (remainders >= cutoff) & (width > 0)
-    shifted = remainders + cutoff
+    cutoff = np.where(width > 0, (1 << width) - divisor, 1)  # 1 is above the only remainder
+    by_subset = np.repeat(np.arange(len(counts)), counts)
+    divided_by: Whole = divisor.astype(gaps.dtype)[by_subset]
+    quotients, remainders = _divided(gaps, divided_by)
+    cutoffs: Whole = cutoff.astype(gaps.dtype)[by_subset]
+    shifted = remainders + cutoffs
+    has_last = remainders >= cutoffs
     return Code(
-        counts=fewer.counts,
+        counts=counts,
         quotients=quotients,
         low=np.where(has_last, shifted >> 1, remainders),
-        low_widths=np.maximum(width - 1, 0),
+        low_widths=np.maximum(width - 1, 0).astype(np.uint8)[by_subset],
         has_last=has_last,
         last=(shifted[has_last] & 1).astype(np.uint8),
     )
+
+
+def _divided(values: Whole, by: Whole) -> tuple[Whole, Whole]:
+    """Quotients and remainders of numbers below 2^52.
+
+    By floating point, which is several times as fast as integer division and as exact: a quotient
+    just below a whole number is off it by 1/by at least, which float64 does not round away.
+    """
+    quotients = (values / by).astype(values.dtype)
+    return quotients, values - quotients * by
 
 
 def _fewer(subsets: Subsets) -> Subsets:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from compression.bit_string import BitString, by_planes
 from compression.bits import Ints, bit_length
-from compression.classes import COLUMNS, ROWS, Classes, Grid
+from compression.classes import COLUMNS, ROWS, Classes
 from compression.nested import plane_counts
 from compression.packet import refusal
-from compression.placement import allowed
+from compression.placement import gridded
 from compression.reader import Reader
 from compression.segments import Segments
 from compression.sparse import positions_checksum
@@ -37,31 +37,26 @@ class Parsed:
         units: what is coded together.
         rows: of the table.
         maps: classes and gains of rows and columns, by unit and flag.
-        classes: by unit that has them.
-        groups: kept values of each group; one group for a unit without classes.
+        classes: of all units; a unit without classes is one group.
+        counts: kept values of each group.
         bits: where the signs stand.
         signs: place of the first.
         depths: the deepest plane of each kept value.
         tails: cells beyond the last plane, of the values in it.
-        coded: positions that are coded of each unit; None where both ends know them.
+        coded: positions that are coded of all groups; None where both ends know them.
     """
 
     step: float
     units: Units
     rows: list[Row]
     maps: Mapping[tuple[int, int], Bytes]
-    classes: Mapping[int, Classes]
-    groups: list[Ints]
+    classes: Classes
+    counts: Ints
     bits: BitString
     signs: int
     depths: Bytes
     tails: NDArray[np.int32]
-    coded: list[Places] | None
-
-    def universes(self, unit: int) -> Ints:
-        """Elements of each group of a unit."""
-        found = self.classes.get(unit)
-        return self.units.sizes[unit : unit + 1] if found is None else found.universes
+    coded: Places | None
 
 
 def parse(reader: Reader, segments: Segments, shared: Ints | None) -> Parsed:
@@ -84,47 +79,39 @@ def parse(reader: Reader, segments: Segments, shared: Ints | None) -> Parsed:
         )
     units = Units.of(segments, read_joined(reader, len(segments.parameters)))
     known = None if shared is None else _counts_in(shared, units)
+    sizes = units.sizes.tolist()
     rows = [
-        read_row(reader, units, u, None if known is None else known[u]) for u in range(len(units))
+        read_row(reader, tensor, size, None if known is None else known[u])
+        for u, (tensor, size) in enumerate(zip(units.tensors, sizes, strict=True))
     ]
     maps = _maps(reader, rows)
-    classes = {
-        u: _classes(units, u, maps) for u, row in enumerate(rows) if row.flags & (ROWS | COLUMNS)
-    }
-    groups = [_group_counts(reader, row, classes.get(u)) for u, row in enumerate(rows)]
+    classes = _classes(units, rows, maps)
+    counts = _group_counts(reader, rows, classes)
     signs = sum(row.kept for row in rows if not row.affine)
     if signs > 8 * reader.left:
         raise refusal(f"at most {8 * reader.left} signs in so few bytes", str(signs))
     bits = BitString(reader.rest())
     first_sign = bits.skip(signs)
     tails = _tails(bits, rows)
-    universes = [
-        classes[u].universes if u in classes else units.sizes[u : u + 1] for u in range(len(units))
-    ]
-    subsets = (groups, universes) if shared is None else ([], [])
-    chosen, outer = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in subsets)
+    chosen, outer = (counts, classes.universes) if shared is None else (counts[:0], counts[:0])
     levels = in_planes([[row.kept, *row.levels] for row in rows])
     inner_planes, outer_planes = plane_counts(levels)
     coded = read(
         bits, np.concatenate([chosen, inner_planes]), np.concatenate([outer, outer_planes])
     )
     first = int(coded_of(chosen, outer).sum())
-    by_unit = None
-    if shared is None:
-        sizes = [int(coded_of(*pair).sum()) for pair in zip(groups, universes, strict=True)]
-        by_unit = np.split(coded[:first], np.cumsum(sizes)[:-1])
     return Parsed(
         step=step,
         units=units,
         rows=rows,
         maps=maps,
         classes=classes,
-        groups=groups,
+        counts=counts,
         bits=bits,
         signs=first_sign,
         depths=depths(levels, coded[first:]),
         tails=tails,
-        coded=by_unit,
+        coded=coded[:first] if shared is None else None,
     )
 
 
@@ -142,38 +129,57 @@ def _maps(reader: Reader, rows: list[Row]) -> dict[tuple[int, int], Bytes]:
     levels = in_planes([rows[u].map_levels[flag] for u, flag in keys])
     content = BitString(reader.take(reader.varint(reader.left)))
     values = depths(levels, read(content, *plane_counts(levels)))
-    return dict(zip(keys, np.split(values, np.cumsum(levels[0])[:-1]), strict=True))
+    ends = np.cumsum(levels[0]).tolist()
+    return {
+        key: values[first:last] for key, first, last in zip(keys, [0, *ends], ends, strict=False)
+    }
 
 
-def _classes(units: Units, unit: int, maps: Mapping[tuple[int, int], Bytes]) -> Classes:
-    tensor = units.tensors[unit]
-    assert tensor is not None  # read_row let flags of such units alone pass
-    grid = Grid.of(tensor.shape)
+def _classes(units: Units, rows: list[Row], maps: Mapping[tuple[int, int], Bytes]) -> Classes:
+    """The classes of all units; without flags, all are 1."""
+    flags = np.array([row.flags & (ROWS | COLUMNS) for row in rows], np.int64)
+    axes = gridded(units, flags)
     classes = Classes(
-        grid,
-        maps.get((unit, ROWS), np.ones(grid.rows, np.uint8)),
-        maps.get((unit, COLUMNS), np.ones(grid.columns, np.uint8)),
+        axes,
+        np.ones(int(axes.rows.sum()), np.uint8),
+        np.ones(int(axes.columns.sum()), np.uint8),
     )
-    if not allowed(classes):
-        raise refusal("fewer classes for a tensor of this shape", str(len(classes.universes)))
+    for (unit, flag), levels in maps.items():
+        for wanted, target, firsts in (
+            (ROWS, classes.rows, axes.first_rows),
+            (COLUMNS, classes.columns, axes.first_columns),
+        ):
+            if flag == wanted:
+                first = int(firsts[unit])
+                target[first : first + len(levels)] = levels
+    refused = np.flatnonzero((flags > 0) & ~classes.allowed)
+    if len(refused):
+        came = str(classes.groups[refused[0]])
+        raise refusal("fewer classes for a tensor of this shape", came)
     return classes
 
 
-def _group_counts(reader: Reader, row: Row, classes: Classes | None) -> Ints:
-    """Kept values of each group; one group for a unit without classes."""
-    if classes is None:
-        return np.array([row.kept], np.int64)
-    counts = np.zeros(len(classes.universes), np.int64)
-    filled = np.flatnonzero(classes.universes).tolist()
-    left = row.kept
-    for group in filled[:-1]:
-        counts[group] = reader.varint(min(left, int(classes.universes[group])))
-        left -= int(counts[group])
-    last = filled[-1] if filled else 0
-    if left > classes.universes[last]:
-        raise refusal(f"at most {classes.universes[last]} values in the last group", str(left))
-    counts[last] = left
-    return counts
+def _group_counts(reader: Reader, rows: list[Row], classes: Classes) -> Ints:
+    """Kept values of each group; of a unit without classes, of all of it."""
+    universes, counts, at = classes.universes.tolist(), [], 0
+    for row, groups in zip(rows, classes.groups.tolist(), strict=True):
+        left = row.kept
+        if not row.flags & (ROWS | COLUMNS):
+            counts.append(left)
+            at += 1
+            continue
+        own = [0] * groups
+        filled = [group for group, universe in enumerate(universes[at : at + groups]) if universe]
+        for group in filled[:-1]:
+            own[group] = reader.varint(min(left, universes[at + group]))
+            left -= own[group]
+        last = filled[-1] if filled else 0
+        if left > universes[at + last]:
+            raise refusal(f"at most {universes[at + last]} values in the last group", str(left))
+        own[last] = left
+        counts += own
+        at += groups
+    return np.array(counts, np.int64)
 
 
 def _tails(bits: BitString, rows: list[Row]) -> NDArray[np.int32]:

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compression.affine import affine_units
+from compression.axes import Axes, counts_between
 from compression.bits import Bools
-from compression.candidates import Axes, Candidates
-from compression.draft import Draft, Drafter, Reach, Zones
+from compression.candidates import Candidates
+from compression.class_errors import too_far_off
+from compression.draft import Draft, Drafter, Reach
 from compression.packet import refusal
-from compression.placement import LEAST_KEPT, Placement, place
+from compression.placement import place
 from compression.quantise import (
     DEAD_ZONE_UNIT,
-    LARGEST_FLOAT,
     MAX_CELL,
     MAX_DEAD_ZONE,
     Quantised,
@@ -27,13 +28,17 @@ from compression.quantise import (
 from compression.rate import RateModel
 from compression.segments import Floats, Ints, Values
 from compression.sparse import Body
-from compression.units import Units, join
+from compression.units import Content, Units, contents, join
+from compression.ways import LEAST_KEPT
 from compression.wishes import Wishes
+from compression.zones import Zones
 
-# Candidates reach this far below the thresholds at hand, for the drafts to come.
-_MARGIN = 0.92
-# ... unless rows with more than this share of all values would have to reach further.
-_SHORT = 0.01
+# Candidates reach this far below the thresholds at hand, for the drafts to come, unless rows with
+# more than a share of all values would have to reach further. Few values cost little, and each of
+# them counts.
+_MARGIN = {"fast": 0.85, "thorough": 0.62}  # zones change once, or in every turn
+_SHORT = {"fast": 0.05, "thorough": 0.15}
+_SHORT_FEW, _FEW = 0.01, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,23 +85,31 @@ class Proposer:
         self._scale(values.magnitudes, wishes)
         self._values = values
         self.magnitudes = values.magnitudes
-        self.largest = float(self.magnitudes.max(initial=0.0))
-        sent = self.magnitudes if shared is None else self.magnitudes[shared]
-        counts = segments.sizes if shared is None else self.tensor_counts(shared)
+        self.largest = float(self.magnitudes.max(initial=0.0)) if wishes.gains else values.largest
         settings = wishes.settings
-        self.model = RateModel(sent, counts, shared=shared is not None, fineness=settings.fineness)
-        self._axes = Axes.of(segments)
-        self._drafter = Drafter(
-            self._axes,
-            segments.sizes,
-            fineness=settings.fineness,
-            structured=settings.structured,
+        if shared is None:
+            sent, counts, largest = self.magnitudes, segments.sizes, self.largest
+        else:
+            sent, counts = self.magnitudes[shared], self.tensor_counts(shared)
+            largest = float(sent.max(initial=0.0))
+        self.model = RateModel(
+            sent, counts, largest, shared=shared is not None, fineness=settings.fineness
         )
+        self._axes = Axes.of(tensor.shape for tensor in segments.parameters)
+        self._drafter = Drafter(
+            self._axes, fineness=settings.fineness, structured=settings.structured
+        )
+        few = len(self.magnitudes) < _FEW
+        self._margin = _MARGIN[settings.effort]
+        self._short = _SHORT_FEW if few else _SHORT[settings.effort]
         self._alone = wishes.alone(segments)
+        self._gains = wishes.unit_gains(segments).tolist()
+        bits = settings.value_bits
+        self._most = MAX_CELL if bits is None else 2 ** (bits - 1) - 1
         self._floor_thresholds = self._thresholds_of_floors()
         self._candidates: Candidates | None = None
         self._zones: Zones | None = None
-        self._narrowest = np.zeros(0, np.float32)
+        self._narrowest = self._limits = np.zeros(0, np.float32)
         self._reach: Reach | None = None
 
     def flat_zones(self, zones: NDArray[np.float64]) -> Zones:
@@ -107,10 +120,23 @@ class Proposer:
         """What the step keeps under these zones."""
         if zones is not self._zones:
             self._zones, self._narrowest, self._reach = zones, zones.of_rows(self._axes), None
-        candidates = self._found(self._narrowest * np.float32(step))
+        candidates = self._candidates
+        if candidates is None or self._lack(self._narrowest * np.float32(step)):
+            # The first draft shows where values crowd; its candidates serve no other.
+            margin = 1.0 if candidates is None else self._margin
+            self._limits = self._narrowest * np.float32(margin * step)
+            candidates = self._found(zones, margin * step)
         if self._reach is None:
             self._reach = Reach.of(candidates, zones)
         return self._drafter.draft(candidates, step, self._reach, self._floor_thresholds)
+
+    def nudged(self, draft: Draft, step: float, bits: float) -> Draft:
+        """The last draft with a step hardly different, which has about so many bits."""
+        if self._candidates is None or self._reach is None:
+            raise AssertionError("there is a draft already")
+        kept = self._drafter.kept(self._candidates, step, self._reach, self._floor_thresholds)
+        _, _, wanted = self._reach.of_kept(self._candidates, kept)
+        return replace(draft, step=step, kept=kept, wanted=wanted, bits=bits)
 
     def drafted(self, draft: Draft) -> Cut:
         """The cut that a draft stands for."""
@@ -118,7 +144,7 @@ class Proposer:
             raise AssertionError("a draft is made of candidates")
         magnitudes = self._candidates.magnitudes[draft.kept]
         zones = _within(magnitudes, (draft.wanted * DEAD_ZONE_UNIT).astype(np.int64), draft.step)
-        indices = self._candidates.indices[draft.kept]
+        indices = self._candidates.indices[draft.kept].astype(np.int64)
         return Cut(indices, magnitudes, zones, draft.step, draft.flags)
 
     def above(self, threshold: float, step: float) -> Cut:
@@ -127,23 +153,17 @@ class Proposer:
         if self.shared is not None:
             none = np.zeros(len(self.shared), np.int64)
             return Cut(self.shared, self.magnitudes[self.shared], none, step)
-        limits = np.minimum(np.full(len(self.segments.sizes), threshold), self._floor_thresholds)
-        rows = limits[self._axes.tensor_of_row].astype(np.float32)
-        self._candidates = self._zones = None
-        candidates = self._found(rows)
-        kept = candidates.magnitudes >= np.repeat(limits, candidates.counts)
-        magnitudes = candidates.magnitudes[kept]
+        candidates = self._found(self.flat_zones(np.full(len(self._axes), threshold)), 1.0)
+        magnitudes = candidates.magnitudes
         zones = _within(magnitudes, np.full(len(magnitudes), zone), step)
-        return Cut(candidates.indices[kept], magnitudes, zones, step)
+        return Cut(candidates.indices.astype(np.int64), magnitudes, zones, step)
 
     def body(self, cut: Cut) -> Body:
         """The cut as it would be sent."""
         tensor_counts = self.tensor_counts(cut.indices)
-        apart = self._axes.rows * self._axes.columns > 1
-        apart &= tensor_counts >= LEAST_KEPT if cut.flags is None else cut.flags > 0
-        joined = join(
-            tensor_counts.tolist(), self.segments.sizes.tolist(), (self._alone | apart).tolist()
-        )
+        wanted = tensor_counts >= LEAST_KEPT if cut.flags is None else cut.flags > 0
+        apart = self._axes.several & wanted
+        joined = join(self._held(cut, tensor_counts, ~(self._alone | apart)), self._gains)
         units = Units.of(self.segments, joined)
         counts = np.bincount(units.members, weights=tensor_counts, minlength=len(units))
         counts = counts.astype(np.int64)
@@ -153,14 +173,21 @@ class Proposer:
             firsts = (np.cumsum(counts) - counts)[filled]
             dead_zones[filled] = np.minimum.reduceat(cut.zones, firsts)
         if self.shared is not None:
-            return Body(self._quantised(units, counts, dead_zones, cut, None), None)
+            zones = np.repeat(dead_zones, counts)
+            return Body(self._quantised(units, counts, dead_zones, cut, zones), None)
         flags = None
         if not self.wishes.settings.structured:
             flags = np.zeros(len(units), np.int64)
         elif cut.flags is not None:
             flags = np.where(counts > 0, cut.flags[~joined], 0)
         placement = place(units, counts, cut.indices, flags)
-        return Body(self._quantised(units, counts, dead_zones, cut, placement), placement)
+        distances = cut.magnitudes / np.float32(cut.step)
+        if off := too_far_off(placement, units.sizes, counts, dead_zones, distances):
+            flags = placement.flags.copy()
+            flags[off] = 0
+            placement = place(units, counts, cut.indices, flags)
+        zones = placement.zones(dead_zones, counts)
+        return Body(self._quantised(units, counts, dead_zones, cut, zones), placement)
 
     def worth(self, body: Body) -> float:
         """Squared error that a body takes away, weighted as the gains weigh it."""
@@ -171,9 +198,7 @@ class Proposer:
 
     def tensor_counts(self, indices: Ints) -> Ints:
         """How many of the ascending flat ``indices`` lie in each tensor."""
-        starts = self.segments.starts
-        ends = np.searchsorted(indices, starts + self.segments.sizes)
-        return ends - np.searchsorted(indices, starts)
+        return counts_between(indices, self.segments.starts + self.segments.sizes)
 
     def filled(self, owner: int) -> int:
         """Values of a layer that are not 0."""
@@ -185,22 +210,33 @@ class Proposer:
         limits = np.repeat(self._floor_thresholds, self.tensor_counts(cut.indices))
         return np.isfinite(limits) & (cut.magnitudes >= limits)
 
+    def _held(self, cut: Cut, counts: Ints, examined: Bools) -> list[Content | None]:
+        """What each examined tensor would hold as a unit of its own, with signs."""
+        places = np.flatnonzero(np.repeat(examined, counts))
+        sizes, signed = cut.magnitudes[places], np.zeros(len(places), np.bool_)
+        cells, _ = cells_of(sizes, cut.zones[places], sizes, signed, cut.step)
+        cells = np.minimum(cells, self._most)
+        universes = self.segments.sizes if self.shared is None else counts
+        distances = sizes / np.float32(cut.step)
+        return contents(universes.tolist(), counts, cells, distances, examined)
+
     def _quantised(
-        self, units: Units, counts: Ints, dead_zones: Ints, cut: Cut, placement: Placement | None
+        self, units: Units, counts: Ints, dead_zones: Ints, cut: Cut, zones: Ints
     ) -> Quantised:
         settings = self.wishes.settings
-        kept = np.where(self._values.negative(cut.indices), -cut.magnitudes, cut.magnitudes)
+        negative = self._values.negative(cut.indices)
+        kept = np.where(negative, -cut.magnitudes, cut.magnitudes)
         unit = np.repeat(np.arange(len(units)), counts)
-        zones = dead_zones[unit] if placement is None else placement.zones(dead_zones, counts)
         affine = np.zeros(len(units), np.bool_)
         if settings.affine and settings.value_bits is None:
             affine = affine_units(kept, counts, zones, cut.step)
-            zones = np.where(affine[unit], 0, zones)
+            if affine.any():
+                zones = np.where(affine[unit], 0, zones)
+                negative &= ~affine[unit]
         points = zero_points(kept, counts, affine)
         cells, places = cells_of(kept, zones, points[unit], affine[unit], cut.step)
-        most = MAX_CELL if settings.value_bits is None else 2 ** (settings.value_bits - 1) - 1
-        places = np.clip(places, 0, 1) if most == 0 else places
-        cells = np.minimum(cells, most)
+        places = np.clip(places, 0, 1) if self._most == 0 else places
+        cells = np.minimum(cells, self._most)
         return Quantised(
             step=cut.step,
             units=units,
@@ -211,26 +247,22 @@ class Proposer:
             zero_points=points,
             gains=self._unit_gains(units, counts),
             indices=cut.indices,
-            negative=np.signbit(kept) & ~affine[unit],
+            negative=negative,
             cells=cells,
             zones=zones,
         )
 
-    def _found(self, limits: Floats) -> Candidates:
-        """Candidates that reach down to about these magnitudes, by row."""
-        axes = self._axes
-        if self._candidates is not None:
-            short = limits < self._candidates.limits
-            sizes = (axes.columns * axes.depths)[axes.tensor_of_row]
-            if sizes[short].sum() <= _SHORT * sizes.sum():
-                return self._candidates
-        floors = self._floor_thresholds[axes.tensor_of_row]
-        reach = np.minimum(limits * np.float32(_MARGIN), np.minimum(floors, LARGEST_FLOAT))
+    def _found(self, zones: Zones, step: float) -> Candidates:
+        """All that reaches its zone under this step, or the floor of its layer."""
         self._candidates = self._reach = None  # so that both are not there at once
-        self._candidates = Candidates.above(
-            self.magnitudes, self.segments, axes, reach.astype(np.float32)
-        )
+        floors = self._floor_thresholds.astype(np.float32)
+        self._candidates = Candidates.above(self.magnitudes, self._axes, zones, step, floors)
         return self._candidates
+
+    def _lack(self, limits: Floats) -> bool:
+        """Whether candidates do not reach down to these magnitudes in too many rows."""
+        sizes = (self._axes.columns * self._axes.depths)[self._axes.grid_of_row]
+        return bool(sizes[limits < self._limits].sum() > self._short * sizes.sum())
 
     def _unit_gains(self, units: Units, counts: Ints) -> dict[int, Ints]:
         return {

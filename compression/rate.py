@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from compression.entropy import ENERGY_PER_BIT
 from compression.quantise import LARGEST_FLOAT, SMALLEST_STEP
 from compression.segments import Floats, Ints
 
@@ -21,10 +22,10 @@ _MANTISSA_SHIFT = 19  # keeps 4 bits of the mantissa: 16 bins an octave
 _OCTAVES = 22
 _BINS = _OCTAVES << (23 - _MANTISSA_SHIFT)
 _SAMPLE = 1 << 13  # values of a tensor that the histogram looks at
-ENERGY_PER_BIT = 0.1155  # of one more bit, in squares of the step
 _SMALLEST_ZONE, _LARGEST_ZONE = 0.5, 2.0
 _CELL_BITS = 0.6  # of a magnitude, where nothing better is known
-_COARSE, _FINE = 2, 8  # steps and thresholds looked at in an octave
+_COARSE = 2  # steps looked at in an octave
+_POINTS = 17  # thresholds looked at, first everywhere, then around the right one
 _ROW_BITS = 40.0  # a row of the table
 _STEP_RANGE = 2.0**19  # largest value over smallest step
 
@@ -35,30 +36,29 @@ class RateModel:
     Args:
         magnitudes: absolute values of the parameters, or of the shared positions alone.
         counts: how many of them each tensor has.
+        largest: of the magnitudes.
         shared: whether all of them are sent, at positions that both ends know.
         fineness: 1 or more.
     """
 
     def __init__(
-        self, magnitudes: Floats, counts: Ints, *, shared: bool, fineness: float = 1.0
+        self,
+        magnitudes: Floats,
+        counts: Ints,
+        largest: float,
+        *,
+        shared: bool,
+        fineness: float = 1.0,
     ) -> None:
         self._sizes = counts.astype(np.float64)
         self._shared = shared
         self._fineness = fineness
-        largest = float(magnitudes.max(initial=0.0))
-        self.largest_step = min(max(2 * largest, SMALLEST_STEP), LARGEST_FLOAT)
-        self.smallest_step = max(largest / _STEP_RANGE, SMALLEST_STEP)
+        largest_step = min(max(2 * largest, SMALLEST_STEP), LARGEST_FLOAT)
+        smallest_step = max(largest / _STEP_RANGE, SMALLEST_STEP)
+        self.finest, self.coarsest = float(np.log2(smallest_step)), float(np.log2(largest_step))
+        """Log2 of the smallest and the largest step that there is a use for."""
         self._lowest = int(np.float32(largest).view(np.uint32) >> _MANTISSA_SHIFT) + 1 - _BINS
-        self._above = np.zeros((len(counts), _BINS + 1))
-        for tensor, part in zip(
-            range(len(counts)), np.split(magnitudes, np.cumsum(counts)[:-1]), strict=False
-        ):
-            # An odd stride does not fall in step with the rows of a tensor.
-            sample = part[:: len(part) // _SAMPLE | 1]
-            bins = (sample.view(np.uint32) >> _MANTISSA_SHIFT).astype(np.int64) - self._lowest
-            histogram = np.bincount(np.maximum(bins, 0), minlength=_BINS)
-            scale = len(part) / max(len(sample), 1)
-            self._above[tensor, :_BINS] = np.cumsum(histogram[::-1])[::-1] * scale
+        self._above = self._histogram(magnitudes, counts)
 
     def dead_zones(self, step: float) -> Doubles:
         """The dead zone of every tensor in steps, for one step; 0 where positions are shared."""
@@ -76,11 +76,15 @@ class RateModel:
         All tensors keep what lies above one magnitude. Zones that followed the step instead would
         jump where many values are about equal: nothing is worth its bits, or everything.
         """
-        low, high = np.log2(self.smallest_step), np.log2(self.largest_step)
-        thresholds = np.exp2(np.linspace(low, high, int(_FINE * (high - low)) + 2))
-        kept = self._count(np.repeat(thresholds[:, None], len(self._sizes), axis=1))
-        spent = self._bits(kept, np.full_like(kept, _CELL_BITS))
-        place = np.interp(-bits, -np.maximum.accumulate(spent[::-1])[::-1], np.log2(thresholds))
+        places = np.linspace(self.finest, self.coarsest, _POINTS)
+        for turn in range(2):
+            kept = self._count(np.repeat(np.exp2(places)[:, None], len(self._sizes), axis=1))
+            spent = self._bits(kept, np.full_like(kept, _CELL_BITS))
+            found = float(np.interp(-bits, -np.maximum.accumulate(spent[::-1])[::-1], places))
+            if turn == 0:
+                between = float(places[1] - places[0])
+                places = np.linspace(found - between, found + between, _POINTS)
+        place = min(max(found, self.finest), self.coarsest)
         chosen = self._count(np.full((1, len(self._sizes)), np.exp2(place)))[0]
         zones = self._zones(chosen)
         mean = float((zones * chosen).sum() / max(chosen.sum(), 1e-9)) or 1.0
@@ -88,8 +92,8 @@ class RateModel:
 
     def curve(self, zones: Doubles) -> tuple[Doubles, Doubles]:
         """Log2 of some ascending steps and of the bits at each under fixed zones; never rises."""
-        low, high = np.log2(self.smallest_step), np.log2(self.largest_step)
-        exponents = np.linspace(low, high, int(_COARSE * (high - low)) + 2)
+        points = int(_COARSE * (self.coarsest - self.finest)) + 2
+        exponents = np.linspace(self.finest, self.coarsest, points)
         steps = np.exp2(exponents)[:, None]
         if self._shared:
             kept = np.broadcast_to(self._sizes, (len(steps), len(self._sizes)))
@@ -98,6 +102,24 @@ class RateModel:
             kept = self._count(zones * steps)
             bits = self._bits(kept, self._cell_bits(kept, (zones + 1) * steps))
         return exponents, np.log2(np.maximum.accumulate(bits[::-1])[::-1] + 1)
+
+    def _histogram(self, magnitudes: Floats, counts: Ints) -> Doubles:
+        """Values of each tensor in each bin or above it, shape ``(tensors, bins + 1)``."""
+        # An odd stride does not fall in step with the rows of a tensor.
+        ends = np.cumsum(counts).tolist()
+        samples = [
+            magnitudes[last - size : last : size // _SAMPLE | 1]
+            for last, size in zip(ends, counts.tolist(), strict=True)
+        ]
+        lengths = np.array([len(sample) for sample in samples], np.int64)
+        bits = np.concatenate([np.zeros(0, np.float32), *samples]).view(np.int32)
+        bins = np.maximum((bits >> _MANTISSA_SHIFT) - self._lowest, 0)
+        bins += np.repeat(np.arange(0, _BINS * len(counts), _BINS, dtype=np.int32), lengths)
+        found = np.bincount(bins, minlength=_BINS * len(counts)).reshape(len(counts), _BINS)
+        above = np.zeros((len(counts), _BINS + 1))
+        above[:, :_BINS] = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
+        above *= (counts / np.maximum(lengths, 1))[:, None]
+        return above
 
     def _zones(self, kept: Doubles) -> Doubles:
         """The dead zone of every tensor for so many kept values, shape ``(tensors,)``."""

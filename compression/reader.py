@@ -23,12 +23,17 @@ class Reader:
 
     def __init__(self, body: bytes | memoryview) -> None:
         self._body = memoryview(body)
-        self._at = 0
+        self._at, self._end = 0, len(self._body)
 
     @property
     def left(self) -> int:
         """Bytes that are not read yet."""
-        return len(self._body) - self._at
+        return self._end - self._at
+
+    @property
+    def ahead(self) -> memoryview:
+        """All that is left, to look at."""
+        return self._body[self._at :]
 
     def take(self, count: int) -> memoryview:
         """The next ``count`` bytes, which are not copied."""
@@ -39,7 +44,11 @@ class Reader:
 
     def byte(self) -> int:
         """The next byte."""
-        return self.take(1)[0]
+        at = self._at
+        if at == self._end:
+            raise refusal("1 more bytes", "0")
+        self._at = at + 1
+        return self._body[at]
 
     def word(self) -> int:
         """The next 32-bit word."""
@@ -61,15 +70,21 @@ class Reader:
 
     def varint(self, largest: int) -> int:
         """The next canonical LEB128 number, at most ``largest``."""
-        value = 0
-        for place in range(_MAX_VARINT_BYTES):
+        value = self.byte()
+        if value >= 0x80:
+            value = self._longer(value & 0x7F)
+        if value > largest:
+            raise refusal(f"a count up to {largest}", str(value))
+        return value
+
+    def _longer(self, value: int) -> int:
+        """A number whose first byte, which has been read, says that more follow."""
+        for place in range(1, _MAX_VARINT_BYTES):
             byte = self.byte()
             value |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
-                if byte == 0 and place:
+                if byte == 0:
                     raise refusal("the shortest form of a count", "a longer one")
-                if value > largest:
-                    raise refusal(f"a count up to {largest}", str(value))
                 return value
         raise refusal(f"a count of at most {_MAX_VARINT_BYTES} bytes", "a longer one")
 
@@ -89,6 +104,8 @@ def varint(value: int) -> bytes:
     >>> varint(300).hex()
     'ac02'
     """
+    if value < 0x80:
+        return bytes((value,))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -1,24 +1,29 @@
 """Values of a sparse body, from cells and positions (:mod:`compression.quantise` has the rules).
 
-Piece by piece, so that 64-bit intermediates do not grow with the layout.
+Piece by piece, so that 64-bit intermediates do not grow with the layout. Values of one group and
+one plane are alike but for their sign, so they are looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compression.bit_string import PIECE, owners
-from compression.bits import Ints
+from compression.bit_string import owners
+from compression.bits import Bools, Ints
+from compression.classes import zones_of
 from compression.nested import LEVELS
 from compression.parse import Parsed
 from compression.quantise import DEAD_ZONE_UNIT, LARGEST_FLOAT, OFFSET_UNIT, Floats
 from compression.sparse import ROW_GAINS
 from compression.subsets_read import Places, coded_of, members
-from compression.table import Row
+
+_DEPTHS = LEVELS + 1
+_PIECE = 1 << 15  # values worked on at once: a dozen arrays of 64 bits
 
 
 def restore(body: Parsed, shared: Ints | None, into: Floats | None = None) -> Floats:
@@ -35,75 +40,151 @@ def restore(body: Parsed, shared: Ints | None, into: Floats | None = None) -> Fl
     else:
         values = into
         values.fill(0)
-    first, first_sign, first_tail = 0, body.signs, 0
-    for unit, row in enumerate(body.rows):
-        if not row.kept:
-            continue
-        start = int(body.units.starts[unit])
-        own = values[start : start + int(body.units.sizes[unit])]
-        zones, ends = _zones(body, unit)
-        at = 0
-        for places in _places(body, unit, first, shared):
-            stop = at + len(places)
-            depth = body.depths[first + at : first + stop]
-            cells = depth.astype(np.int64)
-            deepest = np.flatnonzero(depth == LEVELS)
-            cells[deepest] += body.tails[first_tail : first_tail + len(deepest)]
+    levels = _Levels.of(body)
+    divided = any(row.flags & ROW_GAINS for row in body.rows)
+    table: NDArray[np.floating] = levels.values(
+        np.arange(_DEPTHS), np.arange(len(body.counts))[:, None, None], np.array([[False], [True]])
+    ).reshape(-1)
+    table = table if divided else _float32(table)
+    at, first_sign, first_tail = 0, body.signs, 0
+    for places, group in _batches(body, shared):
+        stop = at + len(places)
+        depth = body.depths[at:stop]
+        signs = np.zeros(len(places), np.uint8)
+        signed = slice(None) if levels.all_signed else np.flatnonzero(levels.signed[group])
+        count = len(signs[signed])
+        signs[signed] = body.bits.bits(first_sign, count)
+        first_sign += count
+        keys = 2 * group
+        keys += signs
+        keys *= _DEPTHS
+        keys += depth
+        found = table[keys]
+        deepest = np.flatnonzero(depth == LEVELS)
+        if len(deepest):
+            tails = body.tails[first_tail : first_tail + len(deepest)].astype(np.int64)
             first_tail += len(deepest)
-            zone = zones[owners(ends, at, stop)] if len(zones) > 1 else zones
-            scaled = _scaled(row, cells, zone, body.step)
-            if not row.affine:
-                negative = body.bits.bits(first_sign, len(places)).astype(np.bool_)
-                first_sign += len(places)
-                scaled = np.where(negative, -scaled, scaled)
-            own[places] = _without_gain(scaled + row.zero_point, row, body, unit, places)
-            at = stop
-        first += row.kept
+            exact = levels.values(LEVELS + tails, group[deepest], signs[deepest] > 0)
+            found[deepest] = exact if divided else _float32(exact)
+        if divided:
+            _divide_by_row_gains(found, body, levels.unit[group], places)
+            found = _float32(found)
+        values[places] = found
+        at = stop
     return values
 
 
-def _scaled(row: Row, cells: Ints, zone: Ints, step: float) -> NDArray[np.float64]:
-    """How far values lie from 0, or from the zero point."""
-    offset = row.offset / OFFSET_UNIT
-    inside = np.full(len(cells), offset) if row.affine else np.where(cells == 0, offset, 0.5)
-    scaled: NDArray[np.float64] = (zone / DEAD_ZONE_UNIT + (inside + cells)) * step
-    return scaled
+def _float32(exact: NDArray[np.floating]) -> Floats:
+    """The nearest values, of those beyond float32 its largest."""
+    found: Floats = np.clip(exact, -LARGEST_FLOAT, LARGEST_FLOAT).astype(np.float32)
+    return found
 
 
-def _without_gain(
-    scaled: NDArray[np.float64], row: Row, body: Parsed, unit: int, places: Ints
-) -> Floats:
-    gains = body.maps[unit, ROW_GAINS] if row.flags & ROW_GAINS else None
-    if gains is not None:
-        gain = gains[places // (int(body.units.sizes[unit]) // len(gains))]
-        scaled = np.ldexp(scaled, -gain.astype(np.int32))
-    elif row.gain:
-        scaled = np.ldexp(scaled, -row.gain)
-    restored: Floats = np.clip(scaled, -LARGEST_FLOAT, LARGEST_FLOAT).astype(np.float32)
-    return restored
+@dataclass(frozen=True)
+class _Levels:
+    """What the values of a group have in common, by group.
+
+    Attributes:
+        step: of the quantiser.
+        zones: dead zones in 1/64.
+        offsets: in 1/256.
+        signed: whether values have signs, rather than a zero point.
+        zero_points: 0 where there is none.
+        gains: of the whole unit.
+        unit: of the group.
+    """
+
+    step: float
+    zones: Ints
+    offsets: Ints
+    signed: Bools
+    zero_points: NDArray[np.float64]
+    gains: NDArray[np.int32]
+    unit: Ints
+
+    @classmethod
+    def of(cls, body: Parsed) -> _Levels:
+        rows, classes = body.rows, body.classes
+        densest = np.array([row.dead_zone for row in rows], np.int64)
+        zones = zones_of(classes.universes, body.counts, classes.first_groups, densest)
+        unit = classes.grid_of_group
+        signed = np.array([not row.affine for row in rows], np.bool_)[unit]
+        return cls(
+            step=body.step,
+            zones=np.where(signed, zones, 0),
+            offsets=np.array([row.offset for row in rows], np.int64)[unit],
+            signed=signed,
+            zero_points=np.array([row.zero_point for row in rows], np.float64)[unit],
+            gains=np.array([row.gain for row in rows], np.int32)[unit],
+            unit=unit,
+        )
+
+    @property
+    def all_signed(self) -> bool:
+        """Whether no unit has a zero point."""
+        return bool(self.signed.all())
+
+    def values(self, cells: Ints, group: Ints, negative: Bools) -> NDArray[np.float64]:
+        """What cells stand for, before the gains of rows are taken away."""
+        offset = (self.offsets / OFFSET_UNIT)[group]
+        middle = np.where((cells == 0) | ~self.signed[group], offset, 0.5)
+        sizes = ((self.zones / DEAD_ZONE_UNIT)[group] + (middle + cells)) * self.step
+        found: NDArray[np.float64] = np.where(negative, -sizes, sizes) + self.zero_points[group]
+        if not self.gains.any():
+            return found
+        scaled: NDArray[np.float64] = np.ldexp(found, -self.gains[group])
+        return scaled
 
 
-def _zones(body: Parsed, unit: int) -> tuple[Ints, Ints]:
-    """Dead zones of a unit's groups in 1/64, and where each group's values end."""
-    row, counts = body.rows[unit], body.groups[unit]
-    found = body.classes.get(unit)
-    zones = np.array([row.dead_zone], np.int64)
-    if found is not None and not row.affine:
-        zones = found.zones(counts, row.dead_zone)
-    return zones, np.cumsum(counts)
+def _divide_by_row_gains(
+    found: NDArray[np.floating], body: Parsed, unit: Ints, places: Ints
+) -> None:
+    """In place, for values in the order of travel, at ``places`` of the flat vector."""
+    for number, row in enumerate(body.rows):
+        if not row.flags & ROW_GAINS:
+            continue
+        gains = body.maps[number, ROW_GAINS]
+        first, last = np.searchsorted(unit, [number, number + 1]).tolist()
+        within = places[first:last] - int(body.units.starts[number])
+        gain = gains[within // (int(body.units.sizes[number]) // len(gains))]
+        found[first:last] = np.ldexp(found[first:last], -gain.astype(np.int32))
 
 
-def _places(body: Parsed, unit: int, first: int, shared: Ints | None) -> Iterator[Ints]:
-    """The unit's kept positions within it, in the order of their values, piece by piece."""
-    kept = body.rows[unit].kept
+def _batches(body: Parsed, shared: Ints | None) -> Iterator[tuple[Ints, Ints]]:
+    """Where in the flat vector kept values lie, in the order of travel, and the group of each."""
+    ends = np.cumsum(body.counts)
     if body.coded is None:
         assert shared is not None  # the parser was given the same
-        for at in range(first, first + kept, PIECE):
-            yield shared[at : min(at + PIECE, first + kept)] - body.units.starts[unit]
+        for at in range(0, len(shared), _PIECE):
+            places = shared[at : at + _PIECE]
+            yield places, owners(ends, at, at + len(places))
         return
-    found = body.classes.get(unit)
-    for flat in _chosen(body.coded[unit], body.groups[unit], body.universes(unit)):
-        yield flat if found is None else found.positions(flat)
+    classes, starts = body.classes, body.units.starts
+    begins = np.cumsum(classes.universes) - classes.universes
+    unclassed = starts - begins[classes.first_groups]
+    at = 0
+    for places in _in_pieces(_chosen(body.coded, body.counts, classes.universes)):
+        group = owners(ends, at, at + len(places))
+        unit = classes.grid_of_group[group]
+        if classes.axes.several[unit].any():
+            yield classes.positions(places, group) + starts[unit], group
+        else:
+            yield places + unclassed[unit], group
+        at += len(places)
+
+
+def _in_pieces(parts: Iterator[Ints]) -> Iterator[Ints]:
+    """Small parts together, as far as a piece reaches."""
+    held: list[Ints] = []
+    length = 0
+    for part in parts:
+        if held and length + len(part) > _PIECE:
+            yield np.concatenate(held)
+            held, length = [], 0
+        held.append(part)
+        length += len(part)
+    if length:
+        yield np.concatenate(held)
 
 
 def _chosen(coded: Places, chosen: Ints, universes: Ints) -> Iterator[Ints]:
@@ -111,14 +192,14 @@ def _chosen(coded: Places, chosen: Ints, universes: Ints) -> Iterator[Ints]:
     flipped = 2 * chosen > universes
     begins, ends = np.cumsum(universes) - universes, np.cumsum(coded_of(chosen, universes))
     turns = (np.flatnonzero(np.diff(flipped)) + 1).tolist()
-    for first, last in pairwise([0, *turns, len(chosen)]):
+    for first, last in pairwise([0, *turns, len(chosen)] if len(chosen) else []):
         own = slice(first, last)
         start, stop = int(ends[first - 1]) if first else 0, int(ends[last - 1])
         if flipped[first]:
             marked = members(coded[start:stop], chosen[own], universes[own])
-            for at in range(0, len(marked), PIECE):
-                yield np.flatnonzero(marked[at : at + PIECE]) + (at + begins[first])
+            for at in range(0, len(marked), _PIECE):
+                yield np.flatnonzero(marked[at : at + _PIECE]) + (at + begins[first])
             continue
-        for at in range(start, stop, PIECE):
-            part = coded[at : min(at + PIECE, stop)]
+        for at in range(start, stop, _PIECE):
+            part = coded[at : min(at + _PIECE, stop)]
             yield part + begins[owners(ends, at, at + len(part))]

@@ -10,6 +10,7 @@ import numpy as np
 
 from compression.draft import Draft
 from compression.fixed import at_shared_positions, of_density, of_value_bits
+from compression.nested import LEVELS
 from compression.proposal import Cut, Proposer
 from compression.quantise import SMALLEST_STEP
 from compression.sparse import Body
@@ -23,6 +24,7 @@ _TRIMMABLE, _FEW = 1.04, 1 << 15
 _DRAFTS = 10
 _TURNS = {"fast": 1, "thorough": 3}
 _NEAR, _NEAR_FEW = 0.005, 0.012  # in log2 of the bits
+_NUDGE = 0.02  # so near, no other draft is needed to tell how many bits the next step has
 _LARGEST_MOVE = 0.5  # in log2 of the step
 
 
@@ -56,6 +58,7 @@ def _joint(proposer: Proposer, budget_bytes: int) -> Body | None:
     drafts = _Drafts(proposer, wanted)
     best: Body | None = None
     over: tuple[Cut, int] | None = None
+    trims: list[Body] = []
     for _ in range(_BODIES):
         draft = drafts.of_bits(wanted)
         cut = proposer.drafted(draft)
@@ -63,7 +66,12 @@ def _joint(proposer: Proposer, budget_bytes: int) -> Body | None:
         if budget_bytes < body.nbytes:
             over = (cut, body.nbytes) if over is None or body.nbytes < over[1] else over
             if body.nbytes <= _TRIMMABLE * budget_bytes and body.kept <= _FEW:
-                body = trimmed(proposer, cut, body.nbytes, budget_bytes) or body
+                less = trimmed(proposer, cut, body.nbytes, budget_bytes)
+                if less is not None and int(body.quantised.cells.max(initial=0)) >= LEVELS:
+                    # Wider tails made it jump over the budget; a coarser step may leave less error.
+                    trims.append(less)
+                else:
+                    body = less or body
         if body.nbytes <= budget_bytes:
             best = body if best is None or body.nbytes > best.nbytes else best
             enough = body.kept and body.nbytes >= ENOUGH * budget_bytes
@@ -73,12 +81,11 @@ def _joint(proposer: Proposer, budget_bytes: int) -> Body | None:
         wanted = aim * budget_bytes * draft.bits / body.nbytes
         del draft, cut, body  # before there are others
     if best is not None and best.kept and best.nbytes >= ENOUGH * budget_bytes:
-        return best
+        return max([best, *trims], key=proposer.worth) if trims else best
     if over is not None:
         # A cut of far too many values may be fuller, and yet worse.
-        found = [
-            body for body in (best, trimmed(proposer, *over, budget_bytes)) if body is not None
-        ]
+        less = None if trims else trimmed(proposer, *over, budget_bytes)
+        found = [body for body in (best, less, *trims) if body is not None]
         best = max(found, key=proposer.worth, default=None)
     elif best is None or not best.kept:
         cut = drafts.finest()
@@ -100,10 +107,10 @@ class _Drafts:
     def __init__(self, proposer: Proposer, wanted: float) -> None:
         self._proposer = proposer
         zones, place = proposer.model.opening(wanted)
-        steps, bits = proposer.model.curve(zones)
-        self._finest, self._coarsest = float(steps[0]), float(steps[-1])
+        self._finest, self._coarsest = proposer.model.finest, proposer.model.coarsest
         if place < self._finest + 2:
             # More bits than one cell of every value takes: then more cells are wanted.
+            steps, bits = proposer.model.curve(zones)
             place = float(np.interp(-np.log2(max(wanted, 1)), -bits, steps))
         self._zones = proposer.flat_zones(zones)
         self._place = self._inside(place)
@@ -113,6 +120,9 @@ class _Drafts:
             draft = proposer.draft(short_step(self._place), self._zones)
             self._zones = draft.zones
             self._place = self._inside(self._place + _move(draft.slope, draft, wanted))
+        if draft.bits > wanted:
+            # The new zones bring about half as many values too many again.
+            self._place = self._inside(self._place + _move(draft.slope, draft, wanted) / 2)
 
     @property
     def at_finest(self) -> bool:
@@ -130,8 +140,14 @@ class _Drafts:
             came = place, float(np.log2(max(draft.bits, 1)))
             at_end = place <= self._finest if came[1] < target else place >= self._coarsest
             near = _NEAR if len(draft.kept) > _FEW else _NEAR_FEW
-            if abs(came[1] - target) < near or at_end or high[0] - low[0] < 2.0**-11:
+            off = abs(came[1] - target)
+            if off < near or at_end or high[0] - low[0] < 2.0**-11:
                 break
+            if off < _NUDGE:
+                slope = self._slope or draft.slope
+                place = self._inside(place + _move(slope, draft, wanted))
+                bits = 2 ** (came[1] + slope * (place - came[0]))
+                return self._proposer.nudged(draft, short_step(place), bits)
             low, high = (came, high) if came[1] > target else (low, came)
             if np.isfinite(low[1]) and np.isfinite(high[1]) and turn % 3 == 2:
                 # In the middle from time to time, as bits may jump.

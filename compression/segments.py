@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -101,11 +102,13 @@ class Values:
         magnitudes: absolute values in the order of the flat vector.
         parts: the tensors of the update, flat.
         segments: where each lies.
+        largest: of the magnitudes; 0 where there is none.
     """
 
     magnitudes: Floats
     parts: tuple[Floats, ...]
     segments: Segments
+    largest: float
 
     @classmethod
     def of(cls, update: Mapping[str, NDArray[np.generic]], segments: Segments) -> Values:
@@ -116,16 +119,18 @@ class Values:
         """
         magnitudes = np.empty(segments.parameter_count, np.float32)
         parts = tuple(_flat(update, spec) for spec in segments.parameters)
-        at = 0
+        at, largest = 0, 0.0
         for part, spec in zip(parts, segments.parameters, strict=True):
             for first in range(0, len(part), _CHUNK):
                 chunk = part[first : first + _CHUNK]
                 sizes = np.abs(chunk, out=magnitudes[at : at + len(chunk)])
                 # NaN is the largest of all that it is among.
-                if not np.isfinite(sizes.max()):
+                most = float(sizes.max())
+                if not math.isfinite(most):
                     raise _not_finite(spec)
+                largest = max(largest, most)
                 at += len(chunk)
-        return cls(magnitudes, parts, segments)
+        return cls(magnitudes, parts, segments, largest)
 
     def negative(self, indices: Ints) -> NDArray[np.bool_]:
         """Whether the values at these ascending flat indices are below 0."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 
 import numpy as np
 
 from compression import golomb
 from compression.bits import Bits, Ints, to_planes
-from compression.classes import COLUMNS, ROWS
 from compression.golomb import Code, joined
 from compression.nested import LEVELS, Nested, nest
-from compression.placement import Placement, map_subsets
+from compression.placement import Placement
 from compression.quantise import Quantised
 from compression.reader import varint
 
@@ -83,15 +81,17 @@ class Body:
         return np.repeat(nested.tail_widths, nested.levels[-1])
 
     @cached_property
-    def _maps(self) -> list[Ints]:
-        """Class arrays and row gains, unit by unit."""
-        arrays = []
-        for unit in range(len(self.quantised.units)):
-            if self.placement is not None and unit in self.placement.classes:
-                arrays += map_subsets({unit: self.placement.classes[unit]}, self.placement.flags)
-            if len(gain := self.quantised.gains.get(unit, ())) > 1:
+    def _maps(self) -> dict[int, list[Ints]]:
+        """Class arrays and row gains of the units that have any."""
+        q, found = self.quantised, {}
+        flagged = [] if self.placement is None else np.flatnonzero(self.placement.flags).tolist()
+        for unit in sorted({*flagged, *q.gains}):
+            arrays = [] if self.placement is None else self.placement.maps(unit)
+            if len(gain := q.gains.get(unit, ())) > 1:
                 arrays.append(np.asarray(gain))
-        return arrays
+            if arrays:
+                found[unit] = arrays
+        return found
 
     @cached_property
     def _head(self) -> bytes:
@@ -101,78 +101,74 @@ class Body:
         if self.placement is None:
             out += struct.pack("<I", positions_checksum(q.indices))
         out += np.packbits(q.units.joined, bitorder="little").tobytes()
-        maps = iter(self._maps)
-        levels = np.stack(self._nested.levels).T.tolist()
-        for unit, row in enumerate(levels):
+        maps = [array for arrays in self._maps.values() for array in arrays]
+        nested = nest(np.array([len(m) for m in maps], np.int64), _concatenated(maps))
+        map_planes = iter(_by_unit(nested.levels))
+        row_of = self._rows()
+        for unit, (kept, *planes) in enumerate(_by_unit(self._nested.levels)):
             if self.placement is not None:
-                out += varint(row[0])
-            if row[0]:
-                out += self._row(unit, row[1:])
-                for _ in range(self._map_count(unit)):
-                    array = next(maps)
-                    at_least = np.cumsum(np.bincount(array)[::-1])[::-1]
-                    out += counts_until_zero(at_least[1:].tolist())
-        if self._maps:
-            nested = nest(np.array([len(m) for m in self._maps]), np.concatenate(self._maps))
+                out += varint(kept)
+            if kept:
+                out += row_of(unit, planes)
+                for _ in self._maps.get(unit, ()):
+                    out += counts_until_zero(next(map_planes)[1:])
+        if maps:
             content = packed(golomb.code(nested.subsets).bits())
             out += varint(len(content)) + content
         return bytes(out) + self._group_counts()
 
-    def _flags(self, unit: int) -> int:
-        q = self.quantised
-        flags = 0 if self.placement is None else int(self.placement.flags[unit])
-        flags |= AFFINE if q.affine[unit] else 0
-        if unit in q.gains:
-            flags |= GAIN if len(q.gains[unit]) == 1 else ROW_GAINS
-        return flags
+    def _rows(self) -> Callable[[int, list[int]], bytes]:
+        """What writes a unit's row of the table, without its count and its maps."""
+        q, gains = self.quantised, self.quantised.gains
+        placed = 0 if self.placement is None else self.placement.flags
+        flags = (placed + AFFINE * q.affine).tolist()
+        dead_zones, offsets = q.dead_zones.tolist(), q.offsets.tolist()
+        tail_widths = self._nested.tail_widths.tolist()
 
-    def _map_count(self, unit: int) -> int:
-        flags = self._flags(unit)
-        return sum(bool(flags & flag) for flag in (ROWS, COLUMNS, ROW_GAINS))
+        def row(unit: int, planes: list[int]) -> bytes:
+            gain = gains[unit].tolist() if unit in gains else []
+            one, many = len(gain) == 1, len(gain) > 1
+            out = bytearray([flags[unit] | GAIN * one | ROW_GAINS * many])
+            if flags[unit] & AFFINE:
+                out += struct.pack("<f", float(q.zero_points[unit]))
+            else:
+                out += varint(dead_zones[unit])
+            out.append(offsets[unit])
+            if one:
+                out.append(gain[0])
+            out += counts_until_zero(planes)
+            if len(planes) == LEVELS and planes[-1]:
+                out.append(tail_widths[unit])
+            return bytes(out)
 
-    def _row(self, unit: int, planes: list[int]) -> bytes:
-        """A unit's row of the table, without its count and its maps."""
-        q, flags = self.quantised, self._flags(unit)
-        out = bytearray([flags])
-        if flags & AFFINE:
-            out += struct.pack("<f", float(q.zero_points[unit]))
-        else:
-            out += varint(int(q.dead_zones[unit]))
-        out.append(int(q.offsets[unit]))
-        if flags & GAIN:
-            out.append(int(q.gains[unit][0]))
-        out += counts_until_zero(planes)
-        if len(planes) == LEVELS and planes[-1]:
-            out.append(int(self._nested.tail_widths[unit]))
-        return bytes(out)
+        return row
 
     def _group_counts(self) -> bytes:
-        out = bytearray()
-        if self.placement is None:
+        """Of each unit with classes, the kept values of all groups with elements but the last."""
+        if self.placement is None or self.placement.classes is None:
             return b""
-        at = 0
-        subsets = self.placement.subsets
-        for unit in range(len(self.quantised.units)):
-            found = self.placement.classes.get(unit)
-            groups = 1 if found is None else len(found.universes)
-            counts, universes = (
-                subsets.counts[at : at + groups],
-                subsets.universes[at : at + groups],
-            )
-            at += groups
-            if found is not None:
-                for count in counts[universes > 0][:-1].tolist():
+        subsets, groups = self.placement.subsets, self.placement.groups
+        counts, universes = subsets.counts.tolist(), subsets.universes.tolist()
+        out, at = bytearray(), 0
+        for flags, length in zip(self.placement.flags.tolist(), groups.tolist(), strict=True):
+            own = slice(at, at + length)
+            at += length
+            if flags:
+                filled = [k for k, n in zip(counts[own], universes[own], strict=True) if n]
+                for count in filled[:-1]:
                     out += varint(count)
         return bytes(out)
 
 
-def counts_until_zero(counts: Iterable[int]) -> bytes:
-    """Plane counts up to the first 0, which is sent, or up to ``LEVELS`` of them."""
-    out = bytearray()
-    filled = list(takewhile(bool, counts))
-    for count in filled:
-        out += varint(count)
-    return bytes(out) if len(filled) == LEVELS else bytes(out) + varint(0)
+def counts_until_zero(counts: list[int]) -> bytes:
+    """Plane counts up to the first 0, which is sent, or up to ``LEVELS`` of them.
+
+    >>> counts_until_zero([300, 2, 0, 0]).hex()
+    'ac020200'
+    """
+    filled = counts[: counts.index(0)] if 0 in counts else counts
+    out = b"".join(map(varint, filled))
+    return out if len(filled) == LEVELS else out + varint(0)
 
 
 def packed(parts: list[Bits]) -> bytes:
@@ -183,3 +179,13 @@ def packed(parts: list[Bits]) -> bytes:
 def positions_checksum(indices: Ints) -> int:
     """CRC-32 of flat indices: tells masks apart that the two ends derived differently."""
     return zlib.crc32(np.ascontiguousarray(indices, "<i8").data)
+
+
+def _concatenated(arrays: list[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _by_unit(levels: list[Ints]) -> list[list[int]]:
+    """The counts of each unit in all planes."""
+    found: list[list[int]] = np.array(levels).T.tolist()
+    return found

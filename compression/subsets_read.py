@@ -44,14 +44,14 @@ def read(bits: BitString, chosen: Ints, universes: Ints) -> Places:
         raise refusal(f"at least {total} more bits", str(bits.left))
     divisor = divisors(counts, universes)
     width = bit_length(divisor - 1)
-    cutoff = (1 << width) - divisor
+    cutoff = np.where(width > 0, (1 << width) - divisor, 1)  # 1 is above the only remainder
     wide = universes.max(initial=0) >= 2**31
     positions: Places = np.empty(total, np.int64 if wide else np.int32)
     for start, stop, owner, numbers in by_planes(bits, counts, np.maximum(width - 1, 0)):
-        has_last = (numbers >= cutoff[owner]) & (width[owner] > 0)
-        longer = int(np.count_nonzero(has_last))
-        last = bits.bits(bits.skip(longer), longer)
-        numbers[has_last] = 2 * numbers[has_last] + last - cutoff[owner][has_last]
+        cutoffs = cutoff[owner]
+        longer = np.flatnonzero(numbers >= cutoffs)
+        last = bits.bits(bits.skip(len(longer)), len(longer))
+        numbers[longer] += numbers[longer] + last - cutoffs[longer]
         positions[start:stop] = numbers
     _add_quotients(bits, positions, np.cumsum(counts), universes, divisor)
     return positions
@@ -61,7 +61,7 @@ def _add_quotients(
     bits: BitString, positions: Places, ends: Ints, universes: Ints, divisor: Ints
 ) -> None:
     """Turn remainders into positions, by the quotients in unary that fill all that is left."""
-    total = len(positions)
+    total, most = len(positions), universes // divisor
     left = bits.left
     first = bits.skip(left)
     done, zeros = 0, 0  # numbers that are read, zeros since the last one
@@ -78,7 +78,7 @@ def _add_quotients(
         zeros = len(part) - 1 - int(ones[-1])
         owner = owners(ends, done, done + len(ones))
         # Checked before the product, which could otherwise overflow.
-        if (quotients > universes[owner] // divisor[owner]).any():
+        if (quotients > most[owner]).any():
             raise refusal("positions inside their universe", "one beyond its end")
         own = positions[done : done + len(ones)]
         sums = np.cumsum(quotients * divisor[owner] + own + 1)
@@ -104,7 +104,8 @@ def members(coded: Places, chosen: Ints, universes: Ints) -> Bools:
     flipped = 2 * chosen > universes
     marked = np.repeat(flipped, universes)
     counts = coded_of(chosen, universes)
-    marked[coded + np.repeat(np.cumsum(universes) - universes, counts)] ^= True
+    places = coded + np.repeat(np.cumsum(universes) - universes, counts)
+    marked[places] = np.repeat(~flipped, counts)
     return marked
 
 

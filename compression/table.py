@@ -13,7 +13,7 @@ from compression.packet import refusal
 from compression.quantise import MAX_DEAD_ZONE, MAX_GAIN
 from compression.reader import Reader
 from compression.sparse import AFFINE, GAIN, ROW_GAINS
-from compression.units import Units
+from fedfreeze.layout import TensorSpec
 
 _MAPS = (ROWS, COLUMNS, ROW_GAINS)
 _ALL_FLAGS = ROWS | COLUMNS | AFFINE | GAIN | ROW_GAINS
@@ -71,24 +71,23 @@ def read_joined(reader: Reader, tensors: int) -> Bools:
     return bits[:tensors]
 
 
-def read_row(reader: Reader, units: Units, unit: int, known: int | None) -> Row:
+def read_row(reader: Reader, tensor: TensorSpec | None, size: int, known: int | None) -> Row:
     """The next row.
 
     Args:
         reader: at its first byte.
-        units: of the packet.
-        unit: whose row it is.
+        tensor: the one tensor of the unit; None for a unit of several.
+        size: elements of the unit.
         known: its kept values, where both ends know the positions.
 
     Raises:
         PacketError: no such row can be.
     """
-    kept = reader.varint(int(units.sizes[unit])) if known is None else known
+    kept = reader.varint(size) if known is None else known
     row = Row(kept)
     if not kept:
         return row
     row.flags = flags = reader.byte()
-    tensor = units.tensors[unit]
     dimensions = 0 if tensor is None else len(tensor.shape)
     wrong = (
         flags & ~_ALL_FLAGS

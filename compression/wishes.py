@@ -1,7 +1,15 @@
-"""What a caller asks of a packet beyond its budget: floors, gains, fixed density or bits."""
+"""What a caller asks of a packet beyond its budget: floors, gains, fixed density or bits.
+
+Weights are relative: an error in a tensor of weight w has w times the price of one in a tensor of
+weight 1, and only their ratios count. A gain of g makes the step 2^g times finer, which fits a
+weight 4^g times the smallest one. Ratios are rounded to powers of 4; those beyond ``4**MAX_GAIN``
+cannot be told apart: whatever weighs less than the largest weight by more than that counts as if
+it weighed so much less. So of a wide range the heavy end is right.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +21,7 @@ from compression.packet import refusal
 from compression.quantise import MAX_GAIN
 from compression.segments import Ints, Segments
 from compression.settings import CodecSettings
+from fedfreeze.layout import TensorSpec
 
 # How much an error in a tensor counts, as one weight or one for each of its rows.
 Weights = Mapping[str, "float | NDArray[np.float64]"]
@@ -25,7 +34,7 @@ class Wishes:
     Attributes:
         settings: of the run.
         floors: least kept values of some layers, by their number among the covered ones.
-        gains: exponents by number of the tensor: one, or one for each row.
+        gains: exponents by number of the tensor, where one is above 0: one, or one for each row.
     """
 
     settings: CodecSettings
@@ -59,38 +68,69 @@ class Wishes:
         )
 
     def alone(self, segments: Segments) -> Bools:
-        """Tensors that must not share a coding unit."""
+        """Tensors that must not share a coding unit: with a gain for each row, or a floor."""
         owners = segments.owners.tolist()
-        return np.array([n in self.gains or o in self.floors for n, o in enumerate(owners)], bool)
+        by_row = {number for number, gain in self.gains.items() if len(gain) > 1}
+        return np.array([n in by_row or o in self.floors for n, o in enumerate(owners)], bool)
+
+    def unit_gains(self, segments: Segments) -> Ints:
+        """The gain of each tensor, for only equals may share a unit; 0 where rows have theirs."""
+        gains = np.zeros(len(segments.parameters), np.int64)
+        for number, gain in self.gains.items():
+            gains[number] = gain[0] if len(gain) == 1 else 0
+        return gains
 
 
 def _gains(segments: Segments, importance: Weights) -> dict[int, Ints]:
-    """Weights as powers of four above the smallest: an error of weight w has w times the price."""
+    """Weights of all covered tensors as powers of four above the smallest, which has none."""
     weights: dict[int, NDArray[np.float64]] = {}
+    weighed = False
     for number, (tensor, owner) in enumerate(
         zip(segments.parameters, segments.owners.tolist(), strict=True)
     ):
         given = importance.get(tensor.name, importance.get(segments.layers[owner]))
-        if given is None:
-            continue
-        array = np.atleast_1d(np.asarray(given, np.float64))
-        if len(array) > 1 and array.shape != tensor.shape[:1]:
-            raise refusal(
-                f"one weight or {tensor.shape[0] if tensor.shape else 1} for {tensor.name!r}",
-                str(len(array)),
-                "give a weight for each row of the tensor",
-            )
-        if not (np.isfinite(array).all() and (array > 0).all()):
-            raise refusal(
-                f"positive, finite weights for {tensor.name!r}",
-                str(array.min()),
-                "leave out what does not count",
-            )
-        weights[number] = array
-    gains = {}
-    for number, array in weights.items():
+        weighed |= given is not None
+        array = np.ones(1) if given is None else _weights(tensor, given)
         if segments.sizes[number]:
-            gain = np.clip(np.rint(np.log2(array) / 2), 0, MAX_GAIN).astype(np.int64)
-            if gain.any():
-                gains[number] = gain if len(gain) > 1 and (gain != gain[0]).any() else gain[:1]
+            weights[number] = array
+    if not weighed or not weights:
+        return {}
+    least = min(float(array.min()) for array in weights.values())
+    powers = {number: _powers_of_four(array, least) for number, array in weights.items()}
+    most = max(int(power.max()) for power in powers.values())
+    gains = {}
+    for number, power in powers.items():
+        gain = np.maximum(power - max(most - MAX_GAIN, 0), 0)
+        if gain.any():
+            gains[number] = gain if (gain != gain[0]).any() else gain[:1]
     return gains
+
+
+def _weights(tensor: TensorSpec, given: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    array = np.atleast_1d(np.asarray(given, np.float64))
+    if len(array) > 1 and array.shape != tensor.shape[:1]:
+        raise refusal(
+            f"one weight or {tensor.shape[0] if tensor.shape else 1} for {tensor.name!r}",
+            str(len(array)),
+            "give a weight for each row of the tensor",
+        )
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise refusal(
+            f"positive, finite weights for {tensor.name!r}",
+            str(array.min()),
+            "leave out what does not count",
+        )
+    return array
+
+
+def _powers_of_four(weights: NDArray[np.float64], least: float) -> Ints:
+    """The nearest power of 4 to each weight over ``least``, halves up; exact, without logarithms.
+
+    >>> _powers_of_four(np.array([1.0, 1.9, 2.0, 4.0, 7.9, 8.0]), 1.0).tolist()
+    [0, 0, 1, 1, 1, 2]
+    """
+    mantissas, exponents = np.frexp(weights)
+    mantissa, exponent = math.frexp(least)
+    octaves = exponents.astype(np.int64) - exponent - (mantissas < mantissa)
+    powers: Ints = (octaves + 1) // 2
+    return powers

@@ -68,6 +68,10 @@ class LayerCosts:
         activation_bytes: kept for the backward pass when it reaches this layer.
         inner_grad_flops: the part of ``input_grad_flops`` that stays inside the layer, and so is
             spent even where nothing before the layer trains.
+        spared_bytes: the part of ``activation_bytes`` that only the gradient of the layer's own
+            parameters needs, and so is not kept where the layer is frozen.
+        transient_bytes: held for a moment beside what is kept, at worst, forward or backward.
+        forward_bytes: held at worst while the layer runs forward and nothing is kept.
     """
 
     forward_flops: float = 0.0
@@ -75,6 +79,9 @@ class LayerCosts:
     weight_grad_flops: float = 0.0
     activation_bytes: float = 0.0
     inner_grad_flops: float = 0.0
+    spared_bytes: float = 0.0
+    transient_bytes: float = 0.0
+    forward_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,20 +100,25 @@ class Layer:
     costs: LayerCosts = field(default_factory=LayerCosts)
     cut_bytes: float | None = None
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[TensorSpec, ...]:
         """The tensors that gradients change."""
         return tuple(t for t in self.tensors if t.kind == "parameter")
 
-    @property
+    @cached_property
     def parameter_count(self) -> int:
         """Number of trainable values."""
         return sum(t.size for t in self.parameters)
 
-    @property
+    @cached_property
     def parameter_bytes(self) -> int:
         """Bytes of the dense parameters."""
         return sum(t.nbytes for t in self.parameters)
+
+    @cached_property
+    def float_bytes(self) -> int:
+        """Bytes of the dense tensors that an update of the layer holds."""
+        return sum(t.nbytes for t in self.tensors if t.travels)
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,11 @@ class Layout:
     def parameter_bytes(self) -> int:
         """Bytes of all dense parameters: what one dense FedAvg update carries."""
         return sum(layer.parameter_bytes for layer in self.layers)
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Bytes of all tensors: what a copy of the model takes."""
+        return sum(t.nbytes for layer in self.layers for t in layer.tensors)
 
     @cached_property
     def fingerprint(self) -> str:

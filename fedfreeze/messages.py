@@ -164,6 +164,8 @@ class TrainReport(_Message):
         residual_rounding_norm: l2 norm of what keeping the residual in float16 lost in this round,
             or a little more; 0 in float32.
         unmet_floors: JSON list: key layers of which the budget could not hold the least.
+        widths: JSON object: in compression mode literal, per layer of which values are sent ``[bits
+            of a value, how large its values have lately been]``; else ``{}``.
         residuals: JSON object: per layer of which something is left to send ``[norm, largest
             absolute value, age in rounds or null]``; ``{}`` unless the strategy asks for it.
     """
@@ -185,7 +187,26 @@ class TrainReport(_Message):
     residual_norm: float
     residual_rounding_norm: float
     unmet_floors: str
+    widths: str
     residuals: str
+
+
+@dataclass(frozen=True)
+class EnergyReport(_Message):
+    """What a board drew while it carried out an order; only real boards with a sensor send it.
+
+    Attributes:
+        energy_j: measured joules.
+        source, scope: as :class:`device_profiles.energy.reading.EnergyReading` has them.
+        samples: how many times the sensor was read.
+        gaps_s: seconds without samples.
+    """
+
+    energy_j: float
+    source: str
+    scope: str
+    samples: int
+    gaps_s: float
 
 
 def printable(text: str, most: int = 500) -> str:

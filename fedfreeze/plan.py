@@ -20,6 +20,9 @@ ReasonCode = Literal[
     "memory",  # training it does not fit the board's memory
     "compute",  # training it does not end before the deadline
     "uplink",  # the uplink budget is too thin to spread over it
+    "upload",  # the bytes that the strategy allows in a round are too few for it
+    "flops",  # training it takes more operations than the strategy allows in a round
+    "energy",  # training it takes more joules than the strategy allows in a round
     "fixed",  # the policy never trains it here
     "client",  # the client froze it by its own measurement
 ]
@@ -43,12 +46,22 @@ class Stage:
 
 @dataclass(frozen=True)
 class PlanCost:
-    """What a plan is predicted to cost on a board; modelled, never measured."""
+    """What a plan is predicted to cost on a board; modelled, never measured.
+
+    Attributes:
+        modelled_download_s, modelled_compute_s, modelled_upload_s: one after another.
+        modelled_memory_bytes: the peak above the loaded program.
+        modelled_upload_bytes: on the wire; None where no board was asked about.
+        modelled_energy_j: of the work alone, without waiting for others; None where the power of
+            the board is not known.
+    """
 
     modelled_download_s: float
     modelled_compute_s: float
     modelled_upload_s: float
     modelled_memory_bytes: float
+    modelled_upload_bytes: float | None = None
+    modelled_energy_j: float | None = None
 
     @property
     def modelled_total_s(self) -> float:
@@ -68,6 +81,8 @@ class Plan:
         frozen: a reason for every layer that no stage trains.
         binding: the limit that shaped the plan, if one did.
         cost: what the planner predicts.
+        micro_batches: parts that each batch is computed in, one after another, to save memory;
+            their gradients add up, and the optimizer steps once a batch.
     """
 
     stages: tuple[Stage, ...]
@@ -77,6 +92,12 @@ class Plan:
     frozen: Mapping[str, Reason] = field(default_factory=dict)
     binding: str | None = None
     cost: PlanCost | None = None
+    micro_batches: int = 1
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Most examples that are computed at once."""
+        return -(-self.batch_size // self.micro_batches)
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -105,10 +126,20 @@ class Plan:
                 "epochs and batch size must be 1 or more and the budget 0 or more, got "
                 f"{self.epochs}, {self.batch_size}, {self.upload_budget_bytes}"
             )
+        if not 1 <= self.micro_batches <= self.batch_size:
+            raise ProtocolError(
+                f"expected 1 to {self.batch_size} parts of a batch of {self.batch_size}, got "
+                f"{self.micro_batches}"
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values, for messages and the audit log."""
-        return asdict(self)
+        """The plan as plain values, for messages and the audit log; unknown costs are absent."""
+        data = asdict(self)
+        if self.micro_batches == 1:  # as most are: no byte for it
+            del data["micro_batches"]
+        if self.cost is not None:
+            data["cost"] = {key: value for key, value in data["cost"].items() if value is not None}
+        return data
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
@@ -132,6 +163,7 @@ class Plan:
                 },
                 binding=None if data["binding"] is None else _text(data["binding"]),
                 cost=None if data["cost"] is None else _cost(data["cost"]),
+                micro_batches=_whole(data.get("micro_batches", 1)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(f"not a plan: {error!r:.200}") from error

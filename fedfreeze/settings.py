@@ -65,12 +65,16 @@ if TYPE_CHECKING:  # a type checker sees what code holds: a float in base units
     Seconds = float
     FlopsPerS = float
     Watts = float
+    Joules = float
+    Hertz = float
 else:
     Bytes = _quantity(Dimension.BYTES)
     BytesPerS = _quantity(Dimension.BYTES_PER_S)
     Seconds = _quantity(Dimension.SECONDS)
     FlopsPerS = _quantity(Dimension.FLOPS_PER_S)
     Watts = _quantity(Dimension.WATTS)
+    Joules = _quantity(Dimension.JOULES)
+    Hertz = _quantity(Dimension.HERTZ)
 
 PositiveInt = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]

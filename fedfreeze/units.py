@@ -19,6 +19,8 @@ class Dimension(Enum):
     SECONDS = "s"
     FLOPS_PER_S = "FLOP/s"
     WATTS = "W"
+    JOULES = "J"
+    HERTZ = "Hz"
 
 
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -33,6 +35,11 @@ UNITS: dict[Dimension, dict[str, float]] = {
     Dimension.SECONDS: {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
     Dimension.FLOPS_PER_S: {f"{p}FLOP/s": f for p, f in _DECIMAL.items()},
     Dimension.WATTS: {"mW": 1e-3, "W": 1.0},
+    Dimension.JOULES: {
+        **{f"{p}J": f for p, f in _DECIMAL.items()},
+        **{f"{p}Wh": 3600 * f for p, f in {"m": 1e-3, "": 1.0, "k": 1e3}.items()},
+    },
+    Dimension.HERTZ: {f"{p}Hz": f for p, f in _DECIMAL.items()},
 }
 
 EXAMPLES: dict[Dimension, str] = {
@@ -41,6 +48,8 @@ EXAMPLES: dict[Dimension, str] = {
     Dimension.SECONDS: "60 s",
     Dimension.FLOPS_PER_S: "3 GFLOP/s",
     Dimension.WATTS: "5 W",
+    Dimension.JOULES: "10 Wh",
+    Dimension.HERTZ: "1.5 GHz",
 }
 
 _WRITTEN = re.compile(

@@ -71,6 +71,7 @@ def decisions(result: RoundResult, layout: Layout) -> list[dict[str, Any]]:
             "status": "sat-out",
             "capacity": result.capacities[i].to_json(),
             "detail": why,
+            **_coverage(result, i),
         }
         for i, why in sorted(result.sat_out.items())
         if i not in result.asked
@@ -100,6 +101,7 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
         "binding": plan.binding,
         "epochs": plan.epochs,
         "batch_size": plan.batch_size,
+        **({} if plan.micro_batches == 1 else {"micro_batches": plan.micro_batches}),
         "stages": [[stage.share, list(stage.layers)] for stage in plan.stages],
         "upload_budget_bytes": plan.upload_budget_bytes,
         "download_bytes": asked.download_bytes,
@@ -107,12 +109,32 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
     for source in (result.failed, result.sat_out):
         if device_id in source:
             record["detail"] = source[device_id]
+    if device_id in result.reply_bytes:
+        record["upload_bytes"] = result.reply_bytes[device_id]
     if answer is not None:
         record |= _measured(answer)
+    record |= _coverage(result, device_id)
     if device_id in result.residual_ratios:
         record["residual_ratio"] = result.residual_ratios[device_id]
     if device_id in result.residual_warnings:
         record["residual_warning"] = result.residual_warnings[device_id]
+    return record
+
+
+def _coverage(result: RoundResult, device_id: str) -> dict[str, Any]:
+    """What coverage saw of a client and asked it for; and what no board can train."""
+    record: dict[str, Any] = {}
+    if result.untrainable:
+        record["untrainable_layers"] = result.untrainable
+    if result.covered is not None:
+        reach = result.covered.reach[device_id]
+        record["coverage"] = {
+            "asked": list(result.asked_to_cover(device_id)),
+            "reaches": list(reach.layers),
+            "roomy": reach.roomy,
+            "planned": sorted(reach.planned),
+            "settled": sorted(reach.settled),
+        }
     return record
 
 
@@ -121,7 +143,6 @@ def _measured(answer: Answer) -> dict[str, Any]:
         "examples": answer.report.examples,
         "board_capacity": answer.capacity.to_json(),
         "upload_packet_bytes": answer.packet_bytes,
-        "upload_bytes": answer.upload_bytes,
         "modelled_download_s": answer.cost.modelled_download_s,
         "modelled_compute_s": answer.cost.modelled_compute_s,
         "modelled_upload_s": answer.cost.modelled_upload_s,
@@ -136,8 +157,14 @@ def _measured(answer: Answer) -> dict[str, Any]:
             for name, m in answer.measures.items()
         },
     }
+    if answer.energy is not None:
+        measured["energy_j"] = answer.energy.energy_j
+        measured["energy_source"] = answer.energy.source
+        measured["energy_scope"] = answer.energy.scope
     if answer.update is not None:
         measured["weight"] = answer.update.weight
+    if answer.widths:
+        measured["widths"] = {name: asdict(of) for name, of in answer.widths.items()}
     if answer.unmet_floors:
         measured["unmet_floors"] = list(answer.unmet_floors)
     if answer.residuals:

@@ -275,6 +275,8 @@ class Run:
             record["residual_ratio"] = ratio
         if result.residual_warnings:
             record["residual_warnings"] = dict(sorted(result.residual_warnings.items()))
+        if result.untrainable:
+            record["untrainable_layers"] = result.untrainable
         if result.sat_out:
             record["sat_out"] = dict(sorted(result.sat_out.items()))
         if result.failed:

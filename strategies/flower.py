@@ -8,7 +8,7 @@ server between rounds and does no I/O of its own but Flower's messages.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from logging import INFO, WARNING
 from typing import Any
@@ -18,7 +18,6 @@ from flwr.app import (
     ArrayRecord,
     ConfigRecord,
     Message,
-    MessageType,
     MetricRecord,
 )
 from flwr.common.logger import log
@@ -27,30 +26,27 @@ from flwr.serverapp.strategy import Strategy
 
 from device_profiles.clock import VirtualClock, round_seconds
 from fedfreeze.code_digest import code_digest
-from fedfreeze.errors import FedFreezeError, FleetError, PlanError, RunError
+from fedfreeze.errors import PlanError, RunError
 from fedfreeze.layer_digest import layer_digests
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.messages import NO_TEXT, WORKER_DIED
-from fedfreeze.wire_size import wire_bytes
+from fedfreeze.messages import NO_TEXT
 from strategies import schema
-from strategies.aggregation.step import global_step
+from strategies.asking import Asking
 from strategies.clients import Client, Clients
+from strategies.coverage import Coverage, untrainable
 from strategies.downlink import packet_rule
 from strategies.enrolment import Exchange, enrol, new_query, through_grid
 from strategies.freeze import policy_for
-from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
+from strategies.freeze.policy import RoundOutcome, RoundView
+from strategies.merging import Quorum, merged
 from strategies.methods import method_for
-from strategies.orders import ORDER_BYTES, Asked, Desk, Parcels, limits
-from strategies.planner import Load, feasible, fit
+from strategies.orders import Desk, Parcels, limits
 from strategies.published import Published
-from strategies.replies import check_movement, understand
-from strategies.residual_watch import ResidualWatch, residual_ratio
+from strategies.reception import Reception
+from strategies.residual_watch import ResidualWatch
 from strategies.round_result import RoundResult
 from strategies.schedule import learning_rate
 from strategies.selection import choose
-
-# After so many void rounds in a row nothing is going to get better by itself.
-MOST_VOID_ROUNDS = 3
 
 
 class FedFreeze(Strategy):
@@ -84,7 +80,15 @@ class FedFreeze(Strategy):
     ) -> None:
         self.settings = settings
         self.layout = layout
-        self.limits = limits(layout, settings.clients, settings.compression, settings.local)
+        self.limits = limits(
+            layout, settings.clients, settings.compression, settings.local, settings.limits
+        )
+        self.coverage = Coverage(
+            layout,
+            self.limits,
+            q_min=settings.clients.q_min,
+            rounds=settings.clients.coverage_rounds,
+        )
         self._rule = packet_rule(layout, settings.compression)
         self.policy = policy_for(settings.freeze, layout)
         self.method = method_for(settings.method, layout)
@@ -102,8 +106,10 @@ class FedFreeze(Strategy):
         self._published: Published | None = None
         self._given: ArrayRecord | None = None
         self._unobserved: RoundOutcome | None = None
-        self._void_rounds = 0
+        self._reception = Reception(settings, layout, self.limits, self.clients, self._digest)
+        self._quorum = Quorum(settings.clients.quorum)
         self._residual_watch = ResidualWatch()
+        self._told_untrainable: dict[str, str] = {}
 
     # ---- the model
 
@@ -153,12 +159,18 @@ class FedFreeze(Strategy):
             timeout_s=timeout_s,
         )
         self.result = RoundResult(server_round)
-        parcels = Parcels(self.published)
+        view = RoundView(server_round, self.settings.rounds, self.learning_rate(server_round))
+        asking = Asking(
+            view, self.policy, self.limits, self._desk, Parcels(self.published), ttl_s=timeout_s
+        )
         messages = []
-        for device_id in self._cohort(server_round):
-            self.result.capacities[device_id] = self.clients[device_id].capacity
+        cohort = [self.clients[device_id] for device_id in self._cohort(server_round)]
+        self._look_at_coverage(asking, cohort, self.result)
+        for client in cohort:
+            device_id = client.device_id
+            self.result.capacities[device_id] = client.capacity
             try:
-                asked, message = self._ask(self.clients[device_id], server_round, parcels)
+                asked, message = asking.ask(client, self.result.asked_to_cover(device_id))
             except PlanError as error:
                 self.result.sat_out[device_id] = str(error)
                 # It may do better next time, and nobody but itself can say so.
@@ -177,17 +189,23 @@ class FedFreeze(Strategy):
             FleetError, RunError: see the class.
         """
         result = self._current(server_round)
-        nodes = self.devices()
-        for reply in replies:
-            if reply.has_error():
-                self._note_error(result, reply, nodes)
-            else:
-                self._note_reply(result, reply, nodes)
+        self._reception.take(replies, result, self.published)
         silent = set(result.asked) - set(result.answers) - set(result.sat_out)
         self.note_failures(dict.fromkeys(silent, "no reply"), overwrite=False)
         self._settle_clock(result)
-        self._watch_residuals(result)
-        self._merge(result)
+        # Before the merge: the model is still the one that clients trained from.
+        self._residual_watch.look_at(result, self.published.arrays, self.layout)
+        if self._quorum.meets(result):
+            self._unobserved = merged(
+                result,
+                self.published,
+                layout=self.layout,
+                method=self.method,
+                clients=self.clients,
+                learning_rate=self.learning_rate(result.number),
+            )
+            trained = {i: result.answers[i].plan.trained for i in result.used}
+            self.coverage.observe(result.number, trained)
         self._given = ArrayRecord(
             {name: Array(array) for name, array in self.published.arrays.items()}
         )
@@ -243,8 +261,9 @@ class FedFreeze(Strategy):
             "policy": self.policy.state(),
             "method": self.method.state(),
             "simulated_s": self.clock.now_s,
-            "void_rounds": self._void_rounds,
+            "void_rounds": self._quorum.void_rounds,
             "residual_watch": self._residual_watch.state(),
+            "coverage": self.coverage.state(),
         }
 
     def restore(self, state: Mapping[str, Any], arrays: Arrays, memory: Arrays) -> None:
@@ -262,8 +281,9 @@ class FedFreeze(Strategy):
         self.policy.restore(state["policy"])
         self.method.restore(state["method"])
         self.clock = VirtualClock(state["simulated_s"])
-        self._void_rounds = state["void_rounds"]
+        self._quorum.void_rounds = state["void_rounds"]
         self._residual_watch.restore(state["residual_watch"])
+        self.coverage.restore(state["coverage"])
 
     # ---- parts of a round
 
@@ -281,147 +301,28 @@ class FedFreeze(Strategy):
             number=number,
         )
 
-    def _ask(self, client: Client, number: int, parcels: Parcels) -> tuple[Asked, Message]:
-        """One client's suggestion and the message that carries it."""
-        view = RoundView(number, self.settings.rounds, self.learning_rate(number))
-        able = feasible(self.layout, client.capacity, self.limits)
-        advice = self.policy.advise(
-            view, ClientView(client.device_id, client.capacity, client.examples, able)
-        )
-        shipment = self._desk.shipment(client, self.published)
-        load = Load(
-            client.examples,
-            parcels.model_bytes(shipment) + ORDER_BYTES,
-            client.envelope_bytes,
-        )
-        plan = fit(
-            advice, layout=self.layout, capacity=client.capacity, limits=self.limits, load=load
-        )
-        order = self._desk.order(client, plan, self.published, number, shipment)
-        node_id = client.node_id
-        if node_id is None:
-            raise RunError(f'"{client.device_id}" was planned for while it is offline')
-        message = Message(
-            parcels.content(order, shipment),
-            node_id,
-            MessageType.TRAIN,
-            ttl=self.settings.clients.round_timeout,
-            group_id=str(number),
-        )
-        return Asked(client, node_id, advice, plan, order, load, wire_bytes(message)), message
+    def _look_at_coverage(
+        self, asking: Asking, cohort: Sequence[Client], result: RoundResult
+    ) -> None:
+        """What no board can train, and what each client of the cohort is asked to."""
+        everybody = (self.clients[device_id] for device_id in self.clients.online())
+        boards = ((client.capacity, asking.load(client)) for client in everybody)
+        result.untrainable = untrainable(self.layout, self.limits, boards)
+        if result.untrainable and result.untrainable != self._told_untrainable:
+            limits_of = ", ".join(f"{name} ({why})" for name, why in result.untrainable.items())
+            log(WARNING, "no board that is online can train %s", limits_of)
+        self._told_untrainable = result.untrainable
+        if self.coverage.is_on:
+            wanted = {client.device_id: asking.wanted(client) for client in cohort}
+            result.covered = self.coverage.cover(result.number, wanted)
 
     def _current(self, server_round: int) -> RoundResult:
         if self.result is None or self.result.number != server_round:
             raise RunError(f"round {server_round} was not configured; call configure_train() first")
         return self.result
 
-    def _note_error(self, result: RoundResult, reply: Message, nodes: Mapping[int, str]) -> None:
-        reason = f"code {reply.error.code}: {reply.error.reason}"
-        if reply.error.code == WORKER_DIED:
-            raise RunError(f"a simulation worker died in round {result.number}: {reason}")
-        device_id = nodes.get(reply.metadata.src_node_id)
-        if device_id is not None:
-            result.failed[device_id] = reason
-
-    def _note_reply(self, result: RoundResult, reply: Message, nodes: Mapping[int, str]) -> None:
-        device_id = nodes.get(reply.metadata.src_node_id)
-        if device_id is None or device_id in result.answers:
-            log(WARNING, "dropped a reply nobody waits for, node %d", reply.metadata.src_node_id)
-            return
-        asked = result.asked[device_id]
-        try:
-            answer = understand(
-                reply.content,
-                asked,
-                self.layout,
-                upload_bytes=wire_bytes(reply),
-                code_digest=self._digest,
-                optimizer_slots=self.limits.optimizer_slots,
-                few_examples=self.settings.compression.small_clients,
-            )
-            # Whatever becomes of its update, it has taken the model.
-            asked.client.held_version = answer.held_version
-            if answer.update is not None:
-                check_movement(answer.update, self.published.arrays, self.layout)
-        except FedFreezeError as error:
-            result.failed[device_id] = f"{type(error).__name__}: {error}"
-            return
-        result.failed.pop(device_id, None)
-        client = asked.client
-        client.capacity, client.examples = answer.capacity, answer.report.examples
-        if answer.report.status == "needs-model":
-            if asked.order.initial != NO_TEXT:
-                client.initial = {}  # it does not have what it said it had
-            result.failed[device_id] = f"lost the published model: {answer.report.detail}"
-            return
-        if answer.report.status == "sat-out":
-            result.sat_out[device_id] = answer.report.detail
-            self.clients.ask_again(device_id)
-            return
-        client.envelope_bytes = answer.envelope_bytes
-        result.answers[device_id] = answer
-
     def _settle_clock(self, result: RoundResult) -> None:
         totals = {i: answer.cost.modelled_total_s for i, answer in result.answers.items()}
         deadline_s = self.settings.clients.round_deadline
         result.simulated_s, result.late = round_seconds(totals, deadline_s)
         self.clock.advance(result.simulated_s)
-
-    def _watch_residuals(self, result: RoundResult) -> None:
-        """Before the merge: the model is still the one that clients trained from."""
-        for device_id, answer in sorted(result.answers.items()):
-            norm, before = answer.report.residual_norm, self.published.arrays
-            ratio = residual_ratio(norm, answer.measures, before, self.layout)
-            if ratio is None:
-                continue
-            result.residual_ratios[device_id] = ratio
-            if warning := self._residual_watch.note(device_id, ratio):
-                result.residual_warnings[device_id] = warning
-                log(WARNING, warning)
-
-    def _merge(self, result: RoundResult) -> None:
-        arrived = sorted(set(result.answers) - set(result.late))
-        expected = len(result.asked) - len(set(result.sat_out) & set(result.asked))
-        result.void = not arrived or len(arrived) < self.settings.clients.quorum * expected
-        if result.void:
-            self._count_void(result, expected)
-            return
-        self._void_rounds = 0
-        result.used = tuple(arrived)
-        updates = [u for i in arrived if (u := result.answers[i].update) is not None]
-        step = global_step(self.layout, updates, self.method, self.published.arrays)
-        self.published.advance(step.steps)
-        for device_id in arrived:
-            report = result.answers[device_id].report
-            self.clients[device_id].accepted = (result.number, report.packet_digest)
-        self._unobserved = RoundOutcome(
-            number=result.number,
-            learning_rate=self.learning_rate(result.number),
-            clients={
-                i: ClientOutcome(
-                    result.answers[i].plan,
-                    float(result.answers[i].report.examples),
-                    result.answers[i].measures,
-                )
-                for i in arrived
-            },
-            movement=step.movement,
-            step_norm=step.norm,
-            validation_loss=None,
-        )
-
-    def _count_void(self, result: RoundResult, expected: int) -> None:
-        self._void_rounds += 1
-        why = "; ".join(
-            [f"{i}: {reason}" for i, reason in sorted(result.failed.items())]
-            + [f"{i}: late" for i in result.late]
-            + [f"{i} sat out: {reason}" for i, reason in sorted(result.sat_out.items())]
-        )
-        text = (
-            f"round {result.number} is void: {len(result.answers) - len(result.late)} of "
-            f"{expected} clients answered in time, the quorum is "
-            f"{self.settings.clients.quorum:g} ({why or 'nobody was asked'})"
-        )
-        log(WARNING, text)
-        if self._void_rounds >= MOST_VOID_ROUNDS:
-            raise FleetError(f"{self._void_rounds} void rounds in a row; the last one: {text}")

@@ -1,12 +1,13 @@
 """Which layers a packet must not starve, and where an error counts more.
 
-From the globs of ``[compression] floors`` and ``boost`` to what :func:`compression.encode` takes.
+From ``[compression] floors``, ``boost`` and ``boost-by`` to what :func:`compression.encode` takes.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
@@ -67,19 +68,59 @@ def floors_of(layout: Layout, shares: Mapping[str, float] | None) -> dict[str, i
 
 
 def importance_of(
-    layout: Layout, boost: Mapping[str, float] | None
+    layout: Layout,
+    boost: Mapping[str, float] | None,
+    mean_squares: Mapping[str, float] | None = None,
 ) -> dict[str, float | NDArray[np.float64]]:
     """The weight of each tensor that has one, or of each of its rows; of several globs the highest.
 
     Args:
         layout: of the model.
         boost: weights by glob over layers or tensors, with or without rows, if there are any.
+        mean_squares: mean squared gradient of a parameter of each trained layer, by which the
+            weights of its tensors are multiplied (:func:`measured_weights`); None for globs alone.
 
     Raises:
         ConfigError: a glob that nothing has, or rows that a tensor has not.
     """
+    weights = _by_globs(layout, boost or {})
+    for layer, measured in measured_weights(mean_squares or {}).items():
+        for tensor in layout[layer].parameters:
+            weights[tensor.name] = weights.get(tensor.name, 1.0) * measured
+    return weights
+
+
+def measured_weights(mean_squares: Mapping[str, float]) -> dict[str, float]:
+    """How much a squared error counts in each trained layer, by its gradients in this round.
+
+    To first order an error e in the parameters changes the loss by g e, with g the gradient. Where
+    e does not depend on g, the expected square of that is the sum of e^2 over a layer, times the
+    mean of its g^2. Importance by gradients is FedFreeze's I; its square is the diagonal of the
+    empirical Fisher matrix, by which Kirkpatrick et al. (2017) weigh what must not be lost.
+
+    Args:
+        mean_squares: mean of g^2 over parameters and steps, by layer.
+
+    Returns:
+        Each over the median of those that are finite and above 0, within what the codec tells
+        apart; nothing if there are none.
+
+    >>> measured_weights({"stem": 2e-6, "body": 1e-6, "head": 64e-6})
+    {'stem': 1.0, 'body': 0.5, 'head': 32.0}
+    """
+    moved = [square for square in mean_squares.values() if 0 < square < math.inf]
+    if not moved:
+        return {}
+    median = statistics.median(moved)
+    return {
+        layer: min(max(square / median, 1 / MAX_WEIGHT), MAX_WEIGHT)
+        for layer, square in mean_squares.items()
+    }
+
+
+def _by_globs(layout: Layout, boost: Mapping[str, float]) -> dict[str, float | NDArray[np.float64]]:
     weights: dict[str, float | NDArray[np.float64]] = {}
-    for pattern, weight in (boost or {}).items():
+    for pattern, weight in boost.items():
         glob, rows = rows_of(pattern)
         named = [t for layer in layout for t in layer.tensors if fnmatchcase(layer.name, glob)]
         named = named or [t for t in layout.tensors.values() if fnmatchcase(t.name, glob)]

@@ -58,12 +58,13 @@ class GradientNorms(LocalStep):
     """Accumulates each layer's gradient norm over the steps in which it trains.
 
     The per-layer value is the mean of ``||grad_l||_2 / sqrt(n_l)``: the importance I of FedFreeze,
-    estimated on the mini-batches that are trained anyway.
+    estimated on the mini-batches that are trained anyway; beside it stands the mean of its square.
     """
 
     def __init__(self, layer_of: Mapping[str, str]) -> None:
         self._layer_of = layer_of
         self._sums: dict[str, float] = {}
+        self._square_sums: dict[str, float] = {}
         self._steps: dict[str, int] = {}
 
     def after_backward(self, parameters: Parameters) -> None:
@@ -77,9 +78,18 @@ class GradientNorms(LocalStep):
             squares[layer] = squares.get(layer, 0.0) + float(parameter.grad.square().sum())
             sizes[layer] = sizes.get(layer, 0) + int(parameter.grad.numel())
         for layer, square in squares.items():
-            self._sums[layer] = self._sums.get(layer, 0.0) + (square / sizes[layer]) ** 0.5
+            mean = square / sizes[layer]
+            self._sums[layer] = self._sums.get(layer, 0.0) + mean**0.5
+            self._square_sums[layer] = self._square_sums.get(layer, 0.0) + mean
             self._steps[layer] = self._steps.get(layer, 0) + 1
 
     def means(self) -> dict[str, float]:
         """Mean over steps, for each layer that had a gradient."""
         return {layer: total / self._steps[layer] for layer, total in self._sums.items()}
+
+    def mean_squares(self) -> dict[str, float]:
+        """Mean squared gradient of a parameter over the steps, for each layer that had a gradient.
+
+        Not the square of :meth:`means`: steps with large gradients count more.
+        """
+        return {layer: total / self._steps[layer] for layer, total in self._square_sums.items()}

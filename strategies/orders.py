@@ -20,18 +20,19 @@ from fedfreeze.messages import (
     packed,
 )
 from fedfreeze.plan import Plan
+from strategies.bounds import Limits, Load, splits_of
 from strategies.clients import Client
 from strategies.freeze.policy import Advice
 from strategies.layer_wishes import floors_of, importance_of
 from strategies.packet_sizes import (
     SMALLEST_SPARSE_BYTES,
+    buffer_bytes,
     dense_overhead_bytes,
     dense_packet_bytes,
     dense_update_bytes,
 )
-from strategies.planner import Limits, Load
 from strategies.published import Published
-from strategies.tables import Clients, Compression, Local
+from strategies.tables import Clients, Compression, Local, RoundLimits
 
 # What an order is taken to weigh when plans are made, on both sides. Its true weight moves with the
 # lengths of names and paths, which must not change what a seed gives.
@@ -58,12 +59,18 @@ class Asked:
     download_bytes: int
 
 
-def limits(layout: Layout, clients: Clients, compression: Compression, local: Local) -> Limits:
+def limits(
+    layout: Layout,
+    clients: Clients,
+    compression: Compression,
+    local: Local,
+    per_round: RoundLimits | None = None,
+) -> Limits:
     """What the strategy asks of every client, in the planner's terms.
 
     Raises:
-        ConfigError: the compression ratio leaves less than the smallest packet, or a floor or a
-            weight is for what the model has not.
+        ConfigError: the compression ratio leaves less than the smallest packet, float buffers
+            included, or a floor or a weight is for what the model has not.
     """
     floors_of(layout, compression.floors)
     importance_of(layout, compression.boost)
@@ -80,7 +87,14 @@ def limits(layout: Layout, clients: Clients, compression: Compression, local: Lo
                 f"of the {dense_bytes} bytes of a dense update; a packet that carries a value has "
                 f"{smallest} or more; lower the ratio"
             )
+        if full < smallest + (buffers := buffer_bytes(layout)):
+            raise ConfigError(
+                f"compression.compression-ratio: {compression.compression_ratio:g} leaves {full} "
+                f"of the {dense_bytes} bytes of a dense update; float buffers travel whole, so a "
+                f"packet of all layers has {smallest + buffers} or more; lower the ratio"
+            )
     momentum = 1 if local.optimizer == "sgd" and local.momentum > 0 else 0
+    per_round = per_round or RoundLimits()
     return Limits(
         epochs=local.epochs,
         batch_size=local.batch_size,
@@ -90,7 +104,25 @@ def limits(layout: Layout, clients: Clients, compression: Compression, local: Lo
         dense_bits=compression.bits if compression.mode == "dense" else None,
         deadline_s=clients.round_deadline,
         smallest_packet_bytes=smallest,
+        splits=_splits(layout, local),
+        flops_per_round=per_round.flops_per_round,
+        upload_bytes_per_round=per_round.upload_bytes_per_round,
+        energy_j_per_round=per_round.energy_j_per_round,
     )
+
+
+def _splits(layout: Layout, local: Local) -> tuple[int, ...]:
+    """Into how many parts a batch may be computed where memory is short.
+
+    Float buffers are taken for the running statistics of BatchNorm, which would be those of parts
+    and need two examples at least.
+    """
+    has_statistics = buffer_bytes(layout) > 0
+    if local.micro_batches == "always":
+        return splits_of(local.batch_size, least=2 if has_statistics else 1)
+    if local.micro_batches == "without-batch-norm" and not has_statistics:
+        return splits_of(local.batch_size, least=1)
+    return (1,)
 
 
 @dataclass(frozen=True)
@@ -176,7 +208,7 @@ class Parcels:
     """The model parts of one round; clients that lack the same share one array."""
 
     def __init__(self, published: Published) -> None:
-        self._published = published
+        self.published = published
         self._records: dict[int | tuple[str, ...], ArrayRecord] = {}
 
     def content(self, order: TrainOrder, shipment: Shipment) -> RecordDict:
@@ -194,8 +226,8 @@ class Parcels:
 
     def _data(self, shipment: Shipment) -> bytes:
         if shipment.by_packets:
-            return self._published.packets(shipment.base_version)
-        return self._published.blob(shipment.layers)
+            return self.published.packets(shipment.base_version)
+        return self.published.blob(shipment.layers)
 
 
 def _compact(value: object) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compression import EMPTY_PACKET_BYTES
-from fedfreeze.layout import Layout
-from strategies.planner import float_bytes
+from fedfreeze.layout import Layer, Layout, TensorSpec
 
 # A sparse packet of fewer bytes than this above its header cannot carry a value.
 LEAST_PAYLOAD_BYTES = 16
@@ -15,14 +14,24 @@ DENSE_OVERHEAD_BYTES = 1_024
 SMALLEST_SPARSE_BYTES = EMPTY_PACKET_BYTES + LEAST_PAYLOAD_BYTES
 
 
+def float_bytes(spec: TensorSpec) -> int:
+    """Bytes of a tensor as 32-bit floats; 0 for an integer or constant one: it never travels."""
+    return 4 * spec.size if spec.travels else 0
+
+
+def float_buffer_bytes(layer: Layer) -> int:
+    """Bytes of a layer's float buffers, which travel as 32-bit floats in every packet of it."""
+    return sum(float_bytes(t) for t in layer.tensors if t.kind == "buffer")
+
+
 def dense_update_bytes(layout: Layout) -> int:
     """Bytes of every tensor that travels, as 32-bit floats."""
     return sum(float_bytes(tensor) for tensor in layout.tensors.values())
 
 
 def buffer_bytes(layout: Layout) -> int:
-    """Bytes of the float buffers, which travel as 32-bit floats in every packet."""
-    return sum(float_bytes(t) for t in layout.tensors.values() if t.kind == "buffer")
+    """Bytes of the float buffers of all layers."""
+    return sum(float_buffer_bytes(layer) for layer in layout)
 
 
 def dense_overhead_bytes(layout: Layout) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from flwr.app import RecordDict
 
 from compression import EMPTY_PACKET_BYTES, LayerResidual, decode, packet_digest
+from compression.literal import WIDTHS
 from device_profiles.cost import plan_cost
+from device_profiles.energy.reading import EnergySource, Scope
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ProtocolError
 from fedfreeze.layout import Arrays, Layout
@@ -17,6 +19,7 @@ from fedfreeze.messages import (
     NO_ROUND,
     NO_TEXT,
     PACKET_FORMAT,
+    EnergyReport,
     TrainReport,
     check_protocol,
     from_json,
@@ -39,6 +42,19 @@ STATUSES = ("trained", "sat-out", "needs-model")
 
 
 @dataclass(frozen=True)
+class LayerWidth:
+    """How a layer's values are sent in compression mode literal.
+
+    Attributes:
+        value_bits: of each value, its sign among them.
+        lately: how large its values have lately been, from which the bits are chosen.
+    """
+
+    value_bits: int
+    lately: float
+
+
+@dataclass(frozen=True)
 class Answer:
     """A reply that was understood.
 
@@ -47,6 +63,7 @@ class Answer:
         cost: modelled for the final plan and the packet that came.
         upload_bytes: the whole reply as handed to Flower; ``packet_bytes`` of it are the packet.
         envelope_bytes: what the next plan takes the rest of a reply to weigh.
+        energy: what a real board drew in its round; None where it has no sensor.
     """
 
     report: TrainReport
@@ -56,10 +73,12 @@ class Answer:
     measures: dict[str, LayerMeasures]
     residuals: dict[str, LayerResidual]
     unmet_floors: tuple[str, ...]
+    widths: dict[str, LayerWidth]
     update: Update | None
     packet_bytes: int
     upload_bytes: int
     envelope_bytes: int
+    energy: EnergyReport | None = None
 
     @property
     def held_version(self) -> int | None:
@@ -107,7 +126,7 @@ def understand(
         plan.stages,
         examples=report.examples,
         epochs=plan.epochs,
-        batch_size=plan.batch_size,
+        batch_size=plan.micro_batch_size,
         optimizer_slots=optimizer_slots,
         capacity=capacity,
         download_bytes=asked.load.download_bytes,
@@ -128,11 +147,30 @@ def understand(
         measures=_measures(report.measures, plan) if trained else {},
         residuals=_residuals(report, layout) if trained else {},
         unmet_floors=_layer_names(report.unmet_floors, layout) if trained else (),
+        widths=_widths(report.widths, plan) if trained else {},
         update=_update(packet, report, plan, layout, few_examples) if trained else None,
         packet_bytes=len(packet),
         upload_bytes=upload_bytes,
         envelope_bytes=envelope_bytes,
+        energy=_energy(content),
     )
+
+
+def _energy(content: RecordDict) -> EnergyReport | None:
+    if "energy" not in content:
+        return None
+    energy = EnergyReport.from_record(content["energy"])
+    for name in ("energy_j", "samples", "gaps_s"):
+        if (value := getattr(energy, name)) < 0:
+            raise ProtocolError(f"{name}: expected 0 or more, got {value}")
+    # A model is the server's own: what a board sends is measured.
+    sources = [source for source in get_args(EnergySource) if source != "model"]
+    for name, known in (("source", sources), ("scope", get_args(Scope))):
+        if (text := getattr(energy, name)) not in known:
+            raise ProtocolError(
+                f"energy {name}: expected one of {', '.join(known)}, got {text!r:.50}"
+            )
+    return energy
 
 
 def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
@@ -192,6 +230,20 @@ def _layer_names(text: str, layout: Layout) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(name in layout.names for name in names):
         raise ProtocolError(f"unmet_floors: expected layers of the model, got {text!r:.80}")
     return tuple(names)
+
+
+def _widths(text: str, plan: Plan) -> dict[str, LayerWidth]:
+    table = from_json("widths", text)
+    if not isinstance(table, dict) or not set(table) <= set(plan.trained):
+        raise ProtocolError(f"widths: expected entries of trained layers, got {text!r:.80}")
+    for name, pair in table.items():
+        good = isinstance(pair, list) and len(pair) == 2 and all(map(_is_measure, pair))
+        if not good or pair[0] not in WIDTHS:
+            raise ProtocolError(
+                f"widths of {name!r}: expected 2, 4, 8 or 16 bits and a number >= 0, got "
+                f"{pair!r:.80}"
+            )
+    return {name: LayerWidth(int(bits), float(lately)) for name, (bits, lately) in table.items()}
 
 
 def _residuals(report: TrainReport, layout: Layout) -> dict[str, LayerResidual]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from logging import WARNING
+
+from flwr.common.logger import log
 
 from fedfreeze.layout import Arrays, Layout
 from strategies.aggregation.step import l2_norm
 from strategies.local_step import LayerMeasures
+from strategies.round_result import RoundResult
 
 MOST_RATIO = 10.0
 PATIENCE_ROUNDS = 5
@@ -52,6 +56,23 @@ class ResidualWatch:
 
     def __init__(self) -> None:
         self._rounds: dict[str, int] = {}
+
+    def look_at(self, result: RoundResult, before: Arrays, layout: Layout) -> None:
+        """Write the ratio of each client that answered, and its warning, into the result.
+
+        Args:
+            result: of a round that is not merged yet.
+            before: the model that its clients trained from.
+            layout: of the model.
+        """
+        for device_id, answer in sorted(result.answers.items()):
+            ratio = residual_ratio(answer.report.residual_norm, answer.measures, before, layout)
+            if ratio is None:
+                continue
+            result.residual_ratios[device_id] = ratio
+            if warning := self.note(device_id, ratio):
+                result.residual_warnings[device_id] = warning
+                log(WARNING, warning)
 
     def note(self, device_id: str, ratio: float) -> str | None:
         """A warning in the client's fifth such round in a row, and in every fifth thereafter."""

@@ -8,6 +8,7 @@ from flwr.app import MetricRecord
 
 from fedfreeze.capacity import Capacity
 from fedfreeze.layout import Layout
+from strategies.coverage import Covered
 from strategies.orders import Asked
 from strategies.replies import Answer
 
@@ -18,6 +19,7 @@ class RoundResult:
 
     Attributes:
         capacities: by device id, what each client of the cohort was planned with.
+        reply_bytes: by device id, of its last reply, whatever it said, as handed to Flower.
         used: device ids whose update was merged, in device-id order.
         failed: why, by device id, for clients whose reply was missing or refused.
         sat_out: why, by device id, for clients on which no plan fits.
@@ -27,11 +29,14 @@ class RoundResult:
         late: device ids whose update came after the simulated deadline.
         void: the quorum was missed; the model is as before.
         simulated_s: modelled length of the round.
+        covered: what the coverage of the fleet asks for; None where nobody is asked.
+        untrainable: by layer that no board that is online can train, a limit that is short.
     """
 
     number: int
     capacities: dict[str, Capacity] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
+    reply_bytes: dict[str, int] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     used: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
@@ -41,11 +46,17 @@ class RoundResult:
     late: tuple[str, ...] = ()
     void: bool = False
     simulated_s: float = 0.0
+    covered: Covered | None = None
+    untrainable: dict[str, str] = field(default_factory=dict)
+
+    def asked_to_cover(self, device_id: str) -> tuple[str, ...]:
+        """Layers that coverage asks of a client."""
+        return () if self.covered is None else self.covered.asked.get(device_id, ())
 
     @property
     def upload_bytes(self) -> int:
         """Of every reply that arrived, packets and envelopes, as handed to Flower."""
-        return sum(answer.upload_bytes for answer in self.answers.values())
+        return sum(self.reply_bytes.values())
 
     @property
     def upload_packet_bytes(self) -> int:

@@ -22,7 +22,7 @@ from fedfreeze.settings import Natural, PositiveInt, Settings
 from fedfreeze.toml_faults import did_you_mean
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
-from strategies.tables import Clients, Compression, Data, Local, Model, Residual
+from strategies.tables import Clients, Compression, Data, Local, Model, Residual, RoundLimits
 from tasks.options import Options
 from tasks.partition import Split
 from tasks.registry import module_of
@@ -94,6 +94,7 @@ class Strategy(Settings):
     method: MethodTable = METHODS["fedavg"].Settings()
     compression: Compression = Compression()
     residual: Residual = Residual()
+    limits: RoundLimits = RoundLimits()
     local: Local = Local()
 
     @field_validator("residual")

@@ -94,6 +94,35 @@ class Clients(Table):
     min_nodes: Natural = Field(
         0, description="nodes that must be online before round 1; 0 takes whoever is there"
     )
+    q_min: Natural = Field(
+        0,
+        description="clients that train each layer within coverage-rounds, even where the policy "
+        "has settled on freezing it; 0 leaves it to the policy",
+    )
+    coverage_rounds: PositiveInt = Field(
+        5, description="rounds in which that holds, counted in blocks; only with q-min above 0"
+    )
+
+    @field_validator("coverage_rounds")
+    @classmethod
+    def _is_wanted(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("q_min") == 0 and value != cls.model_fields["coverage_rounds"].default:
+            raise ValueError(f"only q-min above 0 reads this key, got {value}; remove it")
+        return value
+
+
+class RoundLimits(Table):
+    """``[limits]``: what a client may spend in a round at most, whatever its board could."""
+
+    flops_per_round: Positive | None = Field(
+        None, description="operations of local training; no limit when absent, as with the others"
+    )
+    upload_bytes_per_round: PositiveInt | None = Field(
+        None, description="bytes of a reply, with its envelope"
+    )
+    energy_j_per_round: Positive | None = Field(
+        None, description="joules of transfers and training, modelled from the board's profile"
+    )
 
 
 class Model(Table):
@@ -204,6 +233,12 @@ class Compression(Table):
         description="globs over layers or tensors, and rows of them as in head.weight[0:4], each "
         "with how much an error counts there: 4 halves the step, 16 quarters it",
     )
+    boost_by: Annotated[Literal["globs", "importance"], OnlyWith("mode", ("sparse",))] = Field(
+        "globs",
+        description="what weighs an error: the globs of boost alone, or importance, the mean "
+        "squared gradient of a layer in this round over the median of the trained layers, times "
+        "its globs",
+    )
     upload_time: Seconds = Field(
         10.0, gt=0, description="the budget is what the uplink carries in this time"
     )
@@ -300,6 +335,11 @@ class Local(Table):
         1, le=100_000, description="passes over the client's data in a round"
     )
     batch_size: PositiveInt = Field(32, le=1_000_000, description="examples in a step")
+    micro_batches: Literal["never", "without-batch-norm", "always"] = Field(
+        "never",
+        description="where memory is short, compute a batch in parts whose gradients add up: in "
+        "no model, in those without BatchNorm, or in all; BatchNorm then sees the parts",
+    )
     optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="local optimizer")
     learning_rate: Positive = Field(0.1, description="local learning rate, before the schedule")
     momentum: Annotated[float, OnlyWith("optimizer", ("sgd",))] = Field(

@@ -20,6 +20,9 @@ FIRST_VALUES = {
     "value-bits": "4",
     "floors": "{ head = 0.001 }",
     "boost": "{ head = 4.0 }",
+    "flops-per-round": "5e9",
+    "upload-bytes-per-round": "20_000",
+    "energy-j-per-round": "50.0",
 }
 
 

@@ -25,6 +25,7 @@ FIRST_NODE = 100
 
 OnReply = Callable[[Message], Message | None]
 OnOrder = Callable[[Message], None]
+OnWire = Callable[[Message, int], None]
 
 
 def over_the_wire(message: Message) -> tuple[Message, int]:
@@ -45,6 +46,7 @@ class InProcessGrid(Grid):
         nodes: how many; node i gets partition-id i.
         on_order: called with each message before the client; an exception becomes its reply.
         on_reply: may replace a reply, or lose it by returning None.
+        on_wire: told of each message that crossed, in either direction, and of its bytes.
         reply_order: permutes the replies of one pull.
     """
 
@@ -55,6 +57,7 @@ class InProcessGrid(Grid):
         *,
         on_order: OnOrder | None = None,
         on_reply: OnReply | None = None,
+        on_wire: OnWire = lambda message, size: None,
         reply_order: Callable[[list[Message]], list[Message]] = list,
         node_configs: Sequence[dict[str, Any]] | None = None,
     ) -> None:
@@ -63,6 +66,7 @@ class InProcessGrid(Grid):
         self._client_app = client_app
         self.on_order = on_order
         self.on_reply = on_reply
+        self._on_wire = on_wire
         self._reply_order = reply_order
         configs = node_configs or [
             {"partition-id": index, "num-partitions": nodes} for index in range(nodes)
@@ -112,12 +116,14 @@ class InProcessGrid(Grid):
         message.metadata.__dict__["_message_id"] = message_id
         arrived, size = over_the_wire(message)
         self.download_bytes += size
+        self._on_wire(arrived, size)
         try:
             if self.on_order is not None:
                 self.on_order(arrived)
             context = self.contexts[arrived.metadata.dst_node_id]
             reply, size = over_the_wire(self._client_app(message=arrived, context=context))
             self.upload_bytes += size
+            self._on_wire(reply, size)
         except Exception as error:  # noqa: BLE001 - every runtime turns it into a reply
             reason = f"{type(error).__name__}: {error}"
             self._replies[message_id] = Message(Error(RAISED, reason), reply_to=arrived)

@@ -48,7 +48,7 @@ class TinyNet(nn.Module):
         return self.head(self.norm(self.body(self.stem(images))).flatten(1))
 
 
-def layout_of(model):
+def layout_of(model, name="tests.tiny_task"):
     """Layers are the direct children; costs are made up but equal on both ends."""
     parameters = {name for name, _ in model.named_parameters()}
     layers = []
@@ -64,7 +64,7 @@ def layout_of(model):
             if name.startswith(f"{child}.")
         )
         layers.append(Layer(child, tensors, LayerCosts(1e3, 1e3, 1e3, 1e3)))
-    return Layout("tests.tiny_task", tuple(layers))
+    return Layout(name, tuple(layers))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TinyTask(Task):
 
     def layout(self):
         with torch.random.fork_rng(devices=[]):
-            return layout_of(TinyNet())
+            return layout_of(self.build(), self.name)
 
     def client_examples(self, client, clients, split, data_dir):
         return _examples([split.seed, 1, client])

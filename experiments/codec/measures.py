@@ -14,13 +14,11 @@ from anchors import Anchors
 from numpy.typing import NDArray
 
 from compression import CodecSettings, decode, encode
-from compression.packet import frame_bytes, open_packet
-from compression.parse import parse
+from compression.packet import frame_bytes
 from compression.proposal import Cut, Proposer
 from compression.quantise import Quantised
-from compression.reader import Reader
+from compression.search import fill
 from compression.segments import Segments, Values
-from compression.sparse import Body
 from compression.wishes import Wishes
 from fedfreeze.layout import Layout
 
@@ -96,19 +94,21 @@ class Size:
 
 def size(state: State, ratio: int) -> Size:
     """Both ways at one ratio."""
-    packet, _ = state.encode(ratio, PLAIN)
-    own_packet, _ = state.encode(ratio, STRUCTURED)
-    plain, own = _read(packet, state.layout), _read(own_packet, state.layout)
-    coded = frame_bytes(state.layout) + _with_classes(state, plain).nbytes
+    plain_bytes, plain = _sent(state, ratio, PLAIN)
+    own_bytes, own = _sent(state, ratio, STRUCTURED)
+    proposer = _proposer(state, STRUCTURED)
+    magnitudes = proposer.magnitudes[plain.indices]
+    cut = Cut(plain.indices, magnitudes, plain.zones, plain.step)
+    coded = frame_bytes(state.layout) + proposer.body(cut).nbytes
     floor, own_floor = floor_bits(plain, state.layout), floor_bits(own, state.layout)
     tensors = len(Segments.of(state.layout, state.layout.names).parameters)
     return Size(
         kept=len(plain.indices),
-        plain=8 * len(packet) / floor,
+        plain=8 * plain_bytes / floor,
         classes=8 * coded / floor,
-        against_plain=coded / len(packet),
-        excess_bytes=(coded - len(packet)) / tensors,
-        own=8 * len(own_packet) / own_floor,
+        against_plain=coded / plain_bytes,
+        excess_bytes=(coded - plain_bytes) / tensors,
+        own=8 * own_bytes / own_floor,
     )
 
 
@@ -244,19 +244,16 @@ def _peak_bytes(task: Callable[[], object]) -> int:
     return peak
 
 
-def _read(packet: bytes, layout: Layout) -> Quantised:
-    """What the packet carries, before it is restored."""
-    frame = open_packet(packet, layout, len(packet))
-    segments = Segments.of(layout, frame.layers)
-    reader = Reader(frame.body)
-    reader.floats(segments.buffer_count)
-    return parse(reader, segments, None)
+def _sent(state: State, ratio: int, settings: CodecSettings) -> tuple[int, Quantised]:
+    """Bytes of the packet that ``encode`` writes, and what it carries."""
+    around = frame_bytes(state.layout)
+    with np.errstate(over="ignore"):
+        body = fill(_proposer(state, settings), state.budget(ratio) - around, None)
+    assert body is not None  # the states have no buffers, and no budget here is so small
+    return around + body.nbytes, body.quantised
 
 
-def _with_classes(state: State, plain: Quantised) -> Body:
-    """The values of a plain packet, which come in ascending order, with classes where they pay."""
+def _proposer(state: State, settings: CodecSettings) -> Proposer:
     segments = Segments.of(state.layout, state.layout.names)
-    values = Values.of(state.update, segments)
-    proposer = Proposer(values, None, Wishes.of(segments, STRUCTURED, {}, {}))
-    magnitudes = values.magnitudes[plain.indices]
-    return proposer.body(Cut(plain.indices, magnitudes, plain.zones, plain.step))
+    wishes = Wishes.of(segments, settings, {}, {})
+    return Proposer(Values.of(state.update, segments), None, wishes)

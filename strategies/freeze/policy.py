@@ -60,12 +60,14 @@ class Advice:
 
     Attributes:
         frozen: layers that must not train, with the reason.
-        values: worth of training each other layer; on a thin uplink the smallest go first.
-        must_train: layers that go last on a thin uplink, whatever their value. Where memory or
-            time is short, layers go from the front: nothing else would help.
+        values: worth of training each other layer, 0 or more. The plan is the one of the greatest
+            sum that the board can bear.
+        must_train: layers that come before all others, as far as they fit.
         stages: how the local steps are divided; one stage of everything when empty.
         inputs: per layer, the numbers behind the decision, for the audit log.
         binding: the limit that shaped this advice, where it is a suggestion to be fitted again.
+        covers: layers that the coverage of the fleet asks of this client; they come before those
+            that must train.
     """
 
     frozen: Mapping[str, Reason]
@@ -74,6 +76,7 @@ class Advice:
     stages: tuple[StageAdvice, ...] = ()
     inputs: Mapping[str, Mapping[str, float | int | None]] = field(default_factory=dict)
     binding: str | None = None
+    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

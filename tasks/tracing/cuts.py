@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tasks.tracing.costs import Places
+from tasks.tracing.places import Places
 from tasks.tracing.tape import Operand, Tape
 
 # Where the views of a value begin and how many bytes they show.

@@ -34,6 +34,9 @@ class Work:
         inner: operations of the gradient through what lies inside, whoever wants it.
         weighs: whether it multiplies by matrices or kernels.
         pointwise: whether it is left out unless an operand is a parameter.
+        spares: whether autograd keeps an operand for the gradients of the others alone, so not
+            beside a weight that is frozen.
+        workspace_bytes: of the library, beside operands and result, while it runs.
     """
 
     forward: float = 0.0
@@ -41,6 +44,8 @@ class Work:
     inner: float = 0.0
     weighs: bool = False
     pointwise: bool = False
+    spares: bool = False
+    workspace_bytes: int = 0
 
     def gradient(self, operand: Tensor) -> float:
         """Operations of the gradient towards one operand."""
@@ -66,7 +71,7 @@ def work_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: A
 
 def _product(first: Tensor, second: Tensor, flops: float) -> Work:
     """A bilinear operator: each gradient costs as much as the forward pass."""
-    return Work(flops, ((first, flops), (second, flops)), weighs=True)
+    return Work(flops, ((first, flops), (second, flops)), weighs=True, spares=True)
 
 
 def _matmul(first: Tensor, second: Tensor) -> Work:
@@ -91,11 +96,15 @@ def _convolution(args: Sequence[Any], _: Any, result: Tensor) -> Work:
     """The kernel is ``[out, in / groups, *taps]``, transposed ``[in, out / groups, *taps]``.
 
     One multiply-add for each tap and channel of the kernel at each place of the output, or of the
-    input if transposed; taps on the padding count.
+    input if transposed; taps on the padding count. On a CPU, oneDNN copies input and output into
+    blocks of channels and back, forward and for either gradient.
     """
     inputs, kernel, transposed = args[0], args[1], args[6]
     places = inputs if transposed else result
-    return _product(inputs, kernel, 2.0 * places.numel() * math.prod(kernel.shape[1:]))
+    flops = 2.0 * places.numel() * math.prod(kernel.shape[1:])
+    blocked = inputs.numel() * inputs.element_size() + result.numel() * result.element_size()
+    gradients = ((inputs, flops), (kernel, flops))
+    return Work(flops, gradients, weighs=True, workspace_bytes=blocked)
 
 
 def _attention(args: Sequence[Any], _: Any, __: Any) -> Work:
@@ -150,11 +159,24 @@ def _lstm(args: Sequence[Any], _: Any, __: Any) -> Work:
     return Work(from_input + from_hidden, gradients, inner=from_hidden, weighs=True)
 
 
+def _fft(args: Sequence[Any], _: Any, result: Tensor) -> Work:
+    """``5 N log2 N`` for each transform of N complex numbers, half of that for real ones.
+
+    The radix-2 algorithm of Cooley and Tukey (1965), as FFT libraries count themselves.
+    """
+    inputs, dims = args[0], args[1]
+    real = not (inputs.is_complex() and result.is_complex())
+    longer = max((inputs, result), key=Tensor.numel)
+    flops = 5.0 * longer.numel() * math.log2(math.prod(longer.shape[dim] for dim in dims))
+    flops = flops / 2 if real else flops
+    return Work(flops, ((inputs, flops),))
+
+
 def _pointwise(args: Sequence[Any], _: Any, result: Any) -> Work:
     """One operation an element, and one for each gradient."""
     flops = float(result.numel()) if isinstance(result, Tensor) else 0.0
     gradients = tuple((arg, flops) for arg in args if isinstance(arg, Tensor))
-    return Work(flops, gradients, pointwise=True)
+    return Work(flops, gradients, pointwise=True, spares=True)
 
 
 _FORMULAS: dict[str, Callable[[Sequence[Any], Any, Any], Work]] = {
@@ -188,6 +210,7 @@ _FORMULAS: dict[str, Callable[[Sequence[Any], Any, Any], Work]] = {
     ),
     **dict.fromkeys(("native_layer_norm", "rms_norm", "_fused_rms_norm"), _norm(2)),
     "mkldnn_rnn_layer": _lstm,
+    **dict.fromkeys(("_fft_r2c", "_fft_c2r", "_fft_c2c"), _fft),
     **dict.fromkeys(("mul", "div", "pow", "addcmul", "addcdiv", "lerp"), _pointwise),
     **dict.fromkeys(("maximum", "minimum", "clamp", "clamp_min", "clamp_max"), _pointwise),
     "_prelu_kernel": _pointwise,

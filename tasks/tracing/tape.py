@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tasks.tracing.flops import Work, base_name, is_known, work_of
+from tasks.tracing.free import is_free
 
 # Their result has the shape of an operand but none of its values.
 _FACTORIES = frozenset(
@@ -78,8 +79,10 @@ class Operation:
     """One operation of the forward pass.
 
     Attributes:
-        forward_flops, inner_flops: see :class:`tasks.tracing.flops.Work`.
-        known: whether there is a formula for it, or a convention that it is free.
+        forward_flops, inner_flops, spares, workspace_bytes: see :class:`tasks.tracing.flops.Work`.
+        known: whether there is a formula for it, or a convention that it is free, where it uses a
+            parameter.
+        free: whether by convention it is free between activations.
         weighs: whether it multiplies by matrices or kernels, so that an operand may be a weight.
     """
 
@@ -88,7 +91,10 @@ class Operation:
     forward_flops: float
     inner_flops: float
     known: bool
+    free: bool
     weighs: bool
+    spares: bool
+    workspace_bytes: int
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 forward_flops=work.forward,
                 inner_flops=work.inner,
                 known=is_known(name),
+                free=is_free(func, name),
                 weighs=work.weighs,
+                spares=work.spares,
+                workspace_bytes=work.workspace_bytes,
             )
         )
         self._note_results(func, args, kwargs, result, numbers)

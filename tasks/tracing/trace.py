@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from fedfreeze.errors import LayoutError
 from fedfreeze.layout import Kind, Layer, Layout, TensorSpec
 from tasks.tracing.checks import check_modules, check_sizes_stay, check_tensors
-from tasks.tracing.costs import Places, in_forward_order, layer_costs
+from tasks.tracing.costs import layer_costs
 from tasks.tracing.cuts import cuts
 from tasks.tracing.globs import by_globs
 from tasks.tracing.layers import automatic, merged_ties
+from tasks.tracing.places import Places, in_forward_order
 from tasks.tracing.tape import Tape, named_state, record
 from tasks.tracing.units import Uses
 
@@ -46,8 +47,8 @@ def trace(
 
     Raises:
         LayoutError: the model does not run, has nothing to train, has a layer that never runs or a
-            parameter that never gets a gradient, uses a parameter in an operation of unknown cost,
-            or the globs do not fit.
+            parameter that never gets a gradient, uses an operation of unknown cost, or the globs do
+            not fit.
     """
     check_modules(model, name)
     state = named_state(model)
@@ -62,7 +63,7 @@ def trace(
     _check_reached(watched, tape, layer_of, name)
     order = in_forward_order(tape, layer_of)
     places = Places(tape, order, layer_of)
-    costs = layer_costs(places, len(order), len(example), name)
+    costs = layer_costs(places, len(example), name)
     cut_bytes = cuts(places, len(order), len(example))
     specs = _specs(model, state)
     return Layout(

@@ -1,16 +1,19 @@
 """What holds for every subset, its classes and its planes."""
 
+import math
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compression.axes import Axes
 from compression.bit_string import BitString
-from compression.classes import COLUMNS, ROWS, Classes, Grid
+from compression.classes import COLUMNS, ROWS, Classes
 from compression.golomb import Subsets, code, joined
 from compression.nested import LEVELS, nest
 from compression.segments import Segments
 from compression.subsets_read import coded_of, depths, members, read
-from compression.units import Units, join
+from compression.units import Content, Units, join
 from fedfreeze.layout import Layer, Layout, TensorSpec
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -41,32 +44,47 @@ def test_subsets_of_any_density_come_back(sizes, seed):
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 9)),
-    st.sampled_from([ROWS, COLUMNS, ROWS | COLUMNS]),
-    DENSITIES,
+    st.lists(
+        st.tuples(
+            st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 9)),
+            st.sampled_from([0, ROWS, COLUMNS, ROWS | COLUMNS]),
+            DENSITIES,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
     SEEDS,
 )
-def test_positions_come_back_from_their_groups(shape, flags, density, seed):
+def test_positions_come_back_from_their_groups(grids, seed):
     rng = np.random.default_rng(seed)
-    grid = Grid.of(shape)
-    loud = rng.random((shape[0], 1, 1)) * rng.random((1, shape[1], 1)) * 2
-    positions = np.flatnonzero(rng.random(shape) < density * loud)
-    row, column, _ = grid.split(positions)
+    parts = []
+    for shape, _, density in grids:
+        loud = rng.random((shape[0], 1, 1)) * rng.random((1, shape[1], 1)) * 2
+        parts.append(np.flatnonzero(rng.random(shape) < density * loud))
+    axes = Axes.of(shape if flags else (math.prod(shape),) for shape, flags, _ in grids)
+    positions = np.concatenate(parts)
+    starts = np.repeat(np.cumsum(axes.sizes) - axes.sizes, [len(part) for part in parts])
+    in_rows, column, inner = axes.split(positions + starts)
     classes = Classes.of(
-        grid,
-        np.bincount(row, minlength=grid.rows),
-        np.bincount(column, minlength=grid.columns),
-        flags,
+        axes,
+        in_rows,
+        np.bincount(column, minlength=int(axes.columns.sum())),
+        np.array([flags for _, flags, _ in grids]),
     )
-    subsets, order, group = classes.subsets(positions)
+    subsets, order, group = classes.subsets(in_rows, column, inner)
     assert subsets.counts.tolist() == np.bincount(group, minlength=len(subsets.counts)).tolist()
-    assert (subsets.positions < np.repeat(subsets.universes, subsets.counts)).all()
+    of_each = np.repeat(np.arange(len(subsets.counts)), subsets.counts)
+    assert group[order].tolist() == of_each.tolist()
+    assert (subsets.positions < subsets.universes[of_each]).all()
     begins = np.cumsum(subsets.universes) - subsets.universes
-    flat = subsets.positions + np.repeat(begins, subsets.counts)
-    assert classes.positions(flat).tolist() == positions[order].tolist()
-    # All elements of all groups are different elements of the tensor.
-    every = classes.positions(np.arange(int(subsets.universes.sum())))
-    assert len(set(every.tolist())) == len(every)
+    places = subsets.positions + begins[of_each]
+    assert classes.positions(places, of_each).tolist() == positions[order].tolist()
+    # All elements of all groups are different elements of their grids.
+    of_all = np.repeat(np.arange(len(subsets.counts)), subsets.universes)
+    every = classes.positions(np.arange(int(subsets.universes.sum())), of_all)
+    pairs = set(zip(classes.grid_of_group[of_all].tolist(), every.tolist(), strict=True))
+    assert len(pairs) == len(every)
+    assert (every < axes.sizes[classes.grid_of_group[of_all]]).all()
 
 
 @settings(max_examples=200, deadline=None)
@@ -83,12 +101,18 @@ def test_cells_come_back_from_their_planes_and_tails(counts, p, seed):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 50), st.floats(0, 1), st.booleans()), min_size=1, max_size=9)
+    st.lists(
+        st.tuples(st.integers(0, 50), st.floats(0, 1), st.booleans(), st.integers(0, 1)),
+        min_size=1,
+        max_size=9,
+    )
 )
 def test_units_hold_every_tensor_once_and_those_that_are_alone_alone(rows):
-    sizes = [size for size, _, _ in rows]
-    alone = [single for _, _, single in rows]
-    joined_ = join([round(size * share) for size, share, _ in rows], sizes, alone)
+    sizes, _, alone, gains = (list(column) for column in zip(*rows, strict=True))
+    held = [
+        None if single else Content(size, (round(size * share),)) for size, share, single, _ in rows
+    ]
+    joined_ = join(held, gains)
     assert not joined_[0]
     layout = Layout(
         "m",
@@ -98,4 +122,6 @@ def test_units_hold_every_tensor_once_and_those_that_are_alone_alone(rows):
     assert units.sizes.sum() == sum(sizes)
     assert np.bincount(units.members, weights=sizes).tolist() == units.sizes.tolist()
     for number, single in enumerate(alone):
-        assert not single or (units.members == units.members[number]).sum() == 1
+        together = np.flatnonzero(units.members == units.members[number])
+        assert not single or len(together) == 1
+        assert {gains[n] for n in together} == {gains[number]}

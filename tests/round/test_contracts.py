@@ -229,9 +229,7 @@ def test_a_layer_that_every_client_freezes_does_not_move(small_run):
             assert model_of(run)[tensor.name] == begin[tensor.name]
 
 
-def test_boards_with_less_memory_or_uplink_freeze_more_and_send_less_and_the_log_says_why(
-    small_run,
-):
+def test_boards_with_less_memory_or_uplink_freeze_more_and_the_log_says_why(small_run):
     run = small_run("rounds=3", nodes=10)
     run.play()
     layout = run.strategy.layout
@@ -247,8 +245,9 @@ def test_boards_with_less_memory_or_uplink_freeze_more_and_send_less_and_the_log
     strong = "jetson-orin-nano"
     for weak, reason in (("rpi-zero-2w", "memory"), ("rpi-3b-plus-nbiot", "uplink")):
         assert np.mean(frozen[weak]) > np.mean(frozen[strong]) == 0
-        assert np.mean(sent[weak]) < np.mean(sent[strong])
         assert codes[weak] == {reason}
+    # Who lacks memory fills its packet with what it trains; who lacks uplink has less to fill.
+    assert max(sent["rpi-3b-plus-nbiot"]) < min(sent[strong])
 
 
 def test_the_byte_counts_are_those_of_the_messages_that_crossed_the_wire(small_run):

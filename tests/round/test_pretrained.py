@@ -121,7 +121,7 @@ def test_a_client_whose_file_changed_under_it_asks_for_the_model(run_of, monkeyp
             return None
         return own_layers(strategy, named)
 
-    monkeypatch.setattr("client_app.round.own_layers", changed_once)
+    monkeypatch.setattr("client_app.assembly.own_layers", changed_once)
     run.play()
     first, second = records(run.folder)
     (failure,) = first["failures"].values()

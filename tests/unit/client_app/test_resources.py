@@ -3,7 +3,9 @@
 import pytest
 from flwr.app import Context, RecordDict
 
-from client_app.resources import Identity, capacity_now, free_memory_bytes, identify
+from client_app.link_log import Link
+from client_app.machine import FakeMachine
+from client_app.resources import Identity, capacity_now, identify, measured_dir, state_dir
 from device_profiles.board import load_board
 from device_profiles.fleet import fleet_text
 from device_profiles.simulated import simulated_capacity
@@ -75,25 +77,26 @@ def test_a_number_of_another_type_is_refused_by_its_key(key, value):
 
 
 def now(who, **kwargs):
-    asked = {"fleet": fleet_text("mixed"), "seed": 3, "round_number": 5}
+    asked = {"fleet": fleet_text("mixed"), "seed": 3, "round_number": 5, "device": "cpu"}
     return capacity_now(who, **asked, **kwargs)
 
 
-def never():
-    raise AssertionError("a simulation must not measure the machine it runs on")
+class Untouchable:
+    def __getattr__(self, name):
+        raise AssertionError("a simulation must not measure the machine it runs on")
 
 
 def test_a_simulated_board_can_do_what_its_profile_says_whatever_the_machine():
     who = identify(context(partition_id=9, num_partitions=10))
-    capacity, profile = now(who, measure=never)
+    capacity, profile = now(who, machine=Untouchable())
     board = load_board(profile)
     assert capacity == simulated_capacity(board, seed=3, device_id="sim-0009", round_number=5)
     assert {known.source for known in vars(capacity).values()} == {"profile"}
 
 
-def test_a_real_board_measures_its_free_memory_and_takes_the_rest_from_its_profile():
+def test_a_real_board_takes_what_it_cannot_measure_from_its_profile():
     who = identify(context(device_id="cam", profile="rpi-4b-4gb"))
-    capacity, profile = now(who, measure=lambda: 123.0)
+    capacity, profile = now(who, machine=FakeMachine(memory_bytes=123.0))
     board = load_board("rpi-4b-4gb")
     assert profile == "rpi-4b-4gb"
     assert {name: (known.value, known.source) for name, known in vars(capacity).items()} == {
@@ -106,7 +109,7 @@ def test_a_real_board_measures_its_free_memory_and_takes_the_rest_from_its_profi
 
 def test_a_real_board_without_a_profile_is_assumed_to_be_the_weakest_of_the_fleet():
     who = identify(context(device_id="cam"))
-    capacity, profile = now(who, measure=lambda: 123.0)
+    capacity, profile = now(who, machine=FakeMachine(memory_bytes=123.0))
     assert profile == "rpi-zero-2w"
     assert capacity.flops_per_s.source == capacity.uplink_bytes_per_s.source == "assumed"
     assert capacity.flops_per_s.value == load_board("rpi-zero-2w").flops.value
@@ -121,5 +124,25 @@ def test_an_unknown_profile_is_refused():
     assert str(caught.value).endswith('; did you mean "rpi-4b-4gb"?')
 
 
-def test_the_measured_memory_is_above_zero_and_below_that_of_any_board():
-    assert 1e6 < free_memory_bytes() < 1e14
+def test_everything_that_a_real_board_measures_goes_before_its_profile():
+    who = identify(context(device_id="cam", profile="rpi-4b-4gb"))
+    machine = FakeMachine(flops_per_s=1.0, memory_bytes=2.0, link=Link(3.0, 4.0))
+    capacity, profile = now(who, machine=machine)
+    assert profile == "rpi-4b-4gb"
+    assert [(known.value, known.source) for known in vars(capacity).values()] == [
+        (1.0, "measured"),
+        (2.0, "measured"),
+        (3.0, "measured"),
+        (4.0, "measured"),
+    ]
+
+
+def test_a_board_keeps_what_it_measured_beside_its_state_and_apart_from_others(monkeypatch):
+    monkeypatch.setenv("FEDFREEZE_HOME", "/home/pi/ff")
+    told = identify(context(device_id="cam-07", state_dir="/state"))
+    untold = identify(context(device_id="cam-08"))
+    assert [str(state_dir(who)) for who in (told, untold)] == ["/state", "/home/pi/ff/state"]
+    assert [str(measured_dir(who)) for who in (told, untold)] == [
+        "/state/measured/cam-07",
+        "/home/pi/ff/state/measured/cam-08",
+    ]

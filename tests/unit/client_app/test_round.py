@@ -6,68 +6,34 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
+from flwr.app import RecordDict
 
 from client_app.resources import Identity
 from client_app.round import BoardRound, strategy_of
 from client_app.store import BoardState, BoardStore, History
 from compression import CodecSettings, Halves, decode, encode, packet_digest
-from device_profiles.fleet import fleet_text
-from fedfreeze.errors import LayoutError, PacketError, ProtocolError
-from fedfreeze.layer_digest import model_digest
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder
+from fedfreeze.errors import LayoutError, ProtocolError
+from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
 from fedfreeze.plan import Plan, Reason, Stage
-from strategies import schema
-from strategies.chain import joined
-from tasks.task import initial_arrays
-from tests.tiny_task import EXAMPLES, task
-
-LAYOUT = task.layout()
-WHO = Identity("sim-0000", 0, 1, True, None, None, None)
-INITIAL = initial_arrays(task, 0)
-BLOB = save(INITIAL)
-WHOLE = Plan((Stage(1.0, LAYOUT.names),), 2, 8, 400)
-
-
-def strategy(*overrides):
-    toml = 'version = 1\nrounds = 9\ntask = "tests.tiny_task"\nfleet = "high"'
-    return schema.from_text(toml, overrides=overrides).model_dump_json(by_alias=True)
+from fedfreeze.wire_size import planned_bytes
+from tests.tiny_task import EXAMPLES
+from tests.unit.client_app.board_orders import (
+    BLOB,
+    LAYOUT,
+    WHO,
+    WHOLE,
+    files_of,
+    first_order,
+    play,
+    refusal,
+    stored,
+    strategy,
+)
 
 
 @pytest.fixture
 def order(tmp_path):
-    return TrainOrder(
-        protocol=PROTOCOL,
-        run="run",
-        round_number=1,
-        device_id="sim-0000",
-        fingerprint=LAYOUT.fingerprint,
-        strategy=strategy("compression.compression-ratio=1"),
-        fleet=fleet_text("high"),
-        plan=json.dumps(WHOLE.to_json()),
-        model_version=0,
-        base_version=NO_ROUND,
-        accepted_round=NO_ROUND,
-        accepted_digest=NO_TEXT,
-        envelope_bytes=2_000,
-        state_dir=str(tmp_path),
-        data_dir=NO_TEXT,
-        initial=NO_TEXT,
-    )
-
-
-def play(order, blob=BLOB, who=WHO, *, by_packets=False):
-    return BoardRound(order, who).play(blob, by_packets=by_packets)
-
-
-def stored(order):
-    return BoardStore(
-        Path(order.state_dir), order.device_id, run=order.run, fingerprint=LAYOUT.fingerprint
-    ).load()
-
-
-def files_of(order):
-    return sorted(path.name for path in Path(order.state_dir).rglob("*"))
+    return first_order(tmp_path)
 
 
 def test_a_board_trains_the_plan_and_reports_what_it_did(order):
@@ -120,37 +86,6 @@ def test_frozen_layers_are_in_neither_packet_nor_measures(order):
     reply = play(replace(order, plan=json.dumps(plan.to_json())))
     assert decode(reply.packet, LAYOUT, max_bytes=400).layers == ("head",)
     assert set(json.loads(reply.report.measures)) == {"head"}
-
-
-def test_only_the_layers_that_changed_need_to_come(order):
-    play(order)
-    head = {t.name: INITIAL[t.name] + 1 for t in LAYOUT["head"].tensors}
-    reply = play(replace(order, round_number=2, model_version=1, base_version=0), save(head))
-    assert reply.report.held_version == 1
-    held = stored(order)
-    assert held.model_version == 1
-    for name, array in (INITIAL | head).items():
-        assert np.array_equal(held.model[name], array)
-
-
-def test_nothing_at_all_need_come_when_nothing_changed(order):
-    play(order)
-    reply = play(replace(order, round_number=2, model_version=0, base_version=0), b"")
-    assert reply.report.status == "trained"
-
-
-@pytest.mark.parametrize(
-    ("rounds", "base", "held"), [(0, 3, "none"), (1, 3, "version 0"), (1, 7, "version 0")]
-)
-def test_a_board_that_lacks_the_base_says_so_and_keeps_what_it_has(order, rounds, base, held):
-    if rounds:
-        play(order)
-    before = files_of(order)
-    reply = play(replace(order, round_number=2, model_version=8, base_version=base), b"")
-    assert reply.packet is None
-    assert (reply.report.status, reply.report.held_version) == ("needs-model", NO_ROUND)
-    assert reply.report.detail == f"expected version {base}, the board holds {held}"
-    assert files_of(order) == before
 
 
 def test_with_a_dense_downlink_a_board_stores_no_model(order):
@@ -213,6 +148,38 @@ def test_a_plan_with_a_smaller_budget_of_the_boards_own_is_reported(order):
     plan = Plan.from_json(json.loads(reply.report.plan))
     assert plan.upload_budget_bytes <= dense // 10 < WHOLE.upload_budget_bytes
     assert len(reply.packet) <= plan.upload_budget_bytes
+
+
+@pytest.mark.parametrize("carried_bytes", range(2_000, 3_200, 100))
+def test_packet_and_envelope_fit_the_uplink_together(order, carried_bytes):
+    """The server takes the envelope for far too light; a plan of the board's own weighs more."""
+    uplink = BoardRound(order, WHO).capacity.uplink_bytes_per_s.value
+    suggested = replace(WHOLE, upload_budget_bytes=900)
+    tight = replace(
+        order,
+        strategy=strategy(
+            "compression.compression-ratio=1",
+            f'compression.upload-time="{carried_bytes / uplink:.12f} s"',
+            "residual.summary=true",
+        ),
+        plan=json.dumps(suggested.to_json()),
+        envelope_bytes=100,
+    )
+    reply = play(tight)
+    if reply.packet is None:
+        assert carried_bytes < 2_700
+        assert reply.report.detail.startswith("uplink: the uplink carries ")
+        return
+    content = RecordDict(
+        {"report": reply.report.to_record(), "packet": packed(reply.packet, PACKET_FORMAT)}
+    )
+    assert planned_bytes(content) <= carried_bytes
+    plan = suggested
+    if reply.report.plan != NO_TEXT:
+        plan = Plan.from_json(json.loads(reply.report.plan))
+        assert plan.upload_budget_bytes < 900
+    assert len(reply.packet) <= plan.upload_budget_bytes
+    assert carried_bytes < 3_000 or plan.upload_budget_bytes > 200
 
 
 def test_without_error_feedback_nothing_is_left_over(order):
@@ -366,12 +333,6 @@ def test_a_board_with_few_examples_encodes_more_finely(order, monkeypatch):
     assert used == [CodecSettings(), CodecSettings(fineness=2.0)]
 
 
-def refusal(error, order, blob=BLOB, who=WHO):
-    with pytest.raises(error) as caught:
-        play(order, blob, who)
-    return str(caught.value)
-
-
 def test_an_order_for_another_device_is_refused(order):
     assert refusal(ProtocolError, replace(order, device_id="sim-0001")) == (
         'the order is for "sim-0001", this is "sim-0000"; two nodes may share a device-id'
@@ -392,19 +353,6 @@ def test_a_refused_order_touches_no_state(order):
     refusal(ProtocolError, replace(order, plan="{"))
     refusal(LayoutError, order, b"")
     assert files_of(order) == before
-
-
-def test_bytes_that_are_no_model_are_refused(order):
-    assert refusal(ProtocolError, order, b"\x00" * 16).startswith(
-        "the model that was sent is not a safetensors file: "
-    )
-
-
-def test_a_model_of_other_tensors_is_refused_by_name(order):
-    wrong = INITIAL | {"head.1.bias": np.zeros(4, np.float32)}
-    assert refusal(LayoutError, order, save(wrong)) == (
-        "tensor 'head.1.bias': expected float32[3], the server sent float32[4]"
-    )
 
 
 def test_a_suggestion_that_is_no_json_is_refused(order):
@@ -439,157 +387,3 @@ def test_a_real_board_that_was_told_nothing_keeps_its_state_in_its_home(
     who = Identity("cam", 0, 1, False, "rpi-5-8gb", None, None)
     play(replace(order, device_id="cam", run=run), who=who)
     assert [path.parents[2] for path in tmp_path.rglob("head.json")] == [tmp_path / "home/state"]
-
-
-# ---- packets of the published model
-
-
-HEAD = [t.name for t in LAYOUT["head"].tensors]
-
-
-def packet(version, value=0.5, budget_bytes=10**6):
-    """Moves every value of the head by ``value``, exactly."""
-    return encode(
-        {name: np.full(INITIAL[name].shape, value, np.float32) for name in HEAD},
-        LAYOUT,
-        ["head"],
-        budget_bytes=budget_bytes,
-        round_number=version,
-        settings=CodecSettings("dense", 8),
-    ).packet
-
-
-def led_on(times):
-    """The initial model after packets of 0.5."""
-    after = dict(INITIAL)
-    for _ in range(times):
-        after |= {name: after[name] + np.float32(0.5) for name in HEAD}
-    return after
-
-
-@pytest.fixture
-def at_version_0(order):
-    """An order for round 2 of a board that holds version 0, with packets on the way down."""
-    text = strategy("compression.compression-ratio=1", 'compression.downlink="quantised"')
-    first = replace(order, strategy=text)
-    play(first)
-    return replace(first, round_number=2, base_version=0)
-
-
-def test_packets_lead_a_board_to_the_servers_version(at_version_0):
-    order = replace(at_version_0, model_version=2, model_digest=model_digest(LAYOUT, led_on(2)))
-    reply = play(order, joined([packet(1), packet(2)]), by_packets=True)
-    assert (reply.report.status, reply.report.held_version) == ("trained", 2)
-    held = stored(order)
-    assert held.model_version == 2
-    for name, array in led_on(2).items():
-        assert held.model[name].tobytes() == array.tobytes()
-
-
-def test_a_board_that_is_ahead_skips_the_packets_that_it_has_had(at_version_0):
-    play(replace(at_version_0, model_version=1), joined([packet(1)]), by_packets=True)
-    order = replace(at_version_0, round_number=3, model_version=2)
-    reply = play(order, joined([packet(1), packet(2)]), by_packets=True)
-    assert reply.report.held_version == 2
-    assert stored(order).model[HEAD[0]].tobytes() == led_on(2)[HEAD[0]].tobytes()
-    again = play(replace(order, round_number=4), joined([packet(1), packet(2)]), by_packets=True)
-    assert again.report.held_version == 2
-    assert stored(order).model[HEAD[0]].tobytes() == led_on(2)[HEAD[0]].tobytes()
-
-
-def test_a_board_without_the_base_of_the_packets_says_so(order):
-    text = strategy("compression.compression-ratio=1", 'compression.downlink="quantised"')
-    late = replace(order, strategy=text, base_version=0, model_version=1)
-    reply = play(late, joined([packet(1)]), by_packets=True)
-    assert (reply.report.status, reply.packet) == ("needs-model", None)
-    assert reply.report.detail == "expected version 0, the board holds none"
-
-
-def test_a_board_that_comes_to_another_model_than_the_server_says_so_and_keeps_its_own(
-    at_version_0,
-):
-    order = replace(at_version_0, model_version=1, model_digest="0" * 32)
-    before = files_of(order)
-    reply = play(order, joined([packet(1)]), by_packets=True)
-    assert (reply.report.status, reply.report.held_version) == ("needs-model", NO_ROUND)
-    assert reply.report.detail == (
-        f"expected version 1 with the digest {'0' * 32}, "
-        f"the board comes to {model_digest(LAYOUT, led_on(1))}"
-    )
-    assert files_of(order) == before
-
-
-def test_layers_that_do_not_make_the_servers_model_are_noticed_too(order):
-    play(order)
-    later = replace(order, round_number=2, base_version=0, model_digest="0" * 32)
-    assert play(later, b"").report.status == "needs-model"
-
-
-@pytest.mark.parametrize(
-    ("packets", "version", "problem"),
-    [
-        ([], 1, "expected 1 packets of the model, got 0"),
-        ([1], 2, "expected 2 packets of the model, got 1"),
-        ([1], 0, "expected from 1 to 100 packets to reach the server's version, got 0"),
-        ([2, 1], 2, "expected the packet of version 1 of the model, got that of version 2"),
-    ],
-)
-def test_a_chain_that_does_not_lead_there_is_refused(at_version_0, packets, version, problem):
-    before = files_of(at_version_0)
-    order = replace(at_version_0, model_version=version)
-    with pytest.raises(ProtocolError) as caught:
-        play(order, joined([packet(number) for number in packets]), by_packets=True)
-    assert str(caught.value) == problem
-    assert files_of(order) == before
-
-
-def test_a_packet_over_the_budget_of_the_downlink_is_refused_before_it_is_read(order):
-    """The sparse budget is a third of the dense model."""
-    text = strategy(
-        "compression.compression-ratio=1",
-        'compression.downlink="sparse"',
-        "compression.downlink-ratio=3",
-    )
-    first = replace(order, strategy=text)
-    play(first)
-    budget = sum(t.nbytes for t in LAYOUT.tensors.values() if t.travels) // 3
-    with pytest.raises(ProtocolError) as caught:
-        play(
-            replace(first, round_number=2, base_version=0, model_version=1),
-            joined([bytes(budget + 1)]),
-            by_packets=True,
-        )
-    assert str(caught.value) == (
-        f"packet 1 of 1 of the model: expected at most {budget} bytes, its length says {budget + 1}"
-    )
-
-
-def test_bytes_that_are_no_packet_are_refused(at_version_0):
-    order = replace(at_version_0, model_version=1)
-    before = files_of(order)
-    with pytest.raises(PacketError):
-        play(order, joined([bytes(100)]), by_packets=True)
-    assert files_of(order) == before
-
-
-def test_packets_are_refused_where_the_strategy_sends_layers(order):
-    play(order)
-    later = replace(order, round_number=2, base_version=0, model_version=1)
-    with pytest.raises(ProtocolError) as caught:
-        play(later, joined([packet(1)]), by_packets=True)
-    assert str(caught.value) == (
-        'got packets of the model from version 0 on, with downlink = "delta"; expected its layers'
-    )
-
-
-def test_packets_without_a_base_are_refused(at_version_0):
-    with pytest.raises(ProtocolError) as caught:
-        play(
-            replace(at_version_0, base_version=NO_ROUND, model_version=1),
-            joined([packet(1)]),
-            by_packets=True,
-        )
-    assert str(caught.value) == (
-        'got packets of the model from version -1 on, with downlink = "quantised"; '
-        "expected its layers"
-    )

@@ -293,3 +293,49 @@ def test_in_float16_the_residual_is_rounded_after_all_and_the_loss_is_said():
     assert left.rounding_norm == pytest.approx(np.linalg.norm(lost))
     assert 0 < left.rounding_norm <= 2.0**-11 * np.linalg.norm(exact.residual["a.w"])
     assert exact.rounding_norm == 0
+
+
+# ---- how large a layer's values have lately been
+
+LITERAL = CodecSettings("literal")
+LOUD = {"a.w": np.full(40, 8, np.float32)}
+QUIET = {"a.w": np.where(np.arange(40) % 2, 1, -1).astype(np.float32)}
+
+
+def test_literal_packets_remember_the_range_of_every_layer_that_was_trained():
+    begin = Settled({}, History(6, ranges={"a": 20.0, "b": 3.0}), "accepted")
+    # 0.9 x 20 in the first round, 0.9 x 18 in the next.
+    first = sent_by(begin, LOUD, settings=LITERAL)
+    assert first.history.ranges == {"a": 18.0, "b": 3.0}
+    second = sent_by(Settled({}, first.history, "accepted"), QUIET, settings=LITERAL)
+    assert second.history.ranges["a"] == pytest.approx(16.2)
+
+
+def test_a_layer_that_was_loud_is_sent_with_more_bits_than_one_that_never_was():
+    # Forty values of size 1: R / L <= sqrt(12) / 10 holds for R = 1 with L = 7, a width of 4, and
+    # for R = 16.2 only with L = 127.
+    calm = sent_by(Settled({}, History(), "nothing"), QUIET, settings=LITERAL)
+    was_loud = Settled({}, History(6, ranges={"a": 18.0}), "accepted")
+    assert (calm.widths, sent_by(was_loud, QUIET, settings=LITERAL).widths) == ({"a": 4}, {"a": 8})
+
+
+def test_other_modes_leave_ranges_as_they_were():
+    begin = Settled({}, History(6, ranges={"a": 20.0}), "accepted")
+    found = sent_by(begin, LOUD, settings=SPARSE)
+    assert (found.history.ranges, found.widths) == ({"a": 20.0}, {})
+
+
+def test_a_round_that_is_done_again_starts_from_the_ranges_before_it():
+    begin = Settled({}, History(6, ranges={"a": 20.0}), "accepted")
+    first = sent_by(begin, LOUD, settings=LITERAL)
+    state = BoardState(first.residual, first.pending, history=first.history)
+    again = settle(state, LAYOUT, round_number=7, accepted=None)
+    assert again.history.ranges == {"a": 20.0}
+    assert sent_by(again, LOUD, settings=LITERAL).pending.packet == first.pending.packet
+    # A packet that was lost was meant to be sent all the same.
+    assert settle(state, LAYOUT, round_number=8, accepted=None).history.ranges == {"a": 18.0}
+
+
+def test_without_feedback_ranges_are_remembered_too():
+    begin = Settled(AFTER, History(6, {"a": 2}, {"a": 20.0}), "returned")
+    assert without_feedback(begin).history == History(6, {}, {"a": 20.0})

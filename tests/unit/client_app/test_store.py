@@ -30,7 +30,7 @@ def state_of(number, size=5):
         ),
         model_version=number,
         model={"a.w": np.full(size, number / 2, np.float32)},
-        history=History(number, {"a": number, "b": 0}),
+        history=History(number, {"a": number, "b": 0}, {"a": number / 3}),
     )
 
 
@@ -137,6 +137,14 @@ def test_a_head_without_history_still_loads(tmp_path):
     head["pending"] = None
     (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))
     assert store_of(tmp_path).load().history == History()
+
+
+def test_a_history_without_ranges_still_loads(tmp_path):
+    store_of(tmp_path).commit(state_of(3))
+    head = head_of(tmp_path)
+    del head["history"]["ranges"]
+    (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))
+    assert store_of(tmp_path).load().history == History(3, {"a": 3, "b": 0})
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from strategies.tables import Local
 from tasks.dataset import Examples
 from tasks.partition import Split
 from tasks.task import initial_arrays
-from tests.tiny_task import EXAMPLES, TinyNet, task
+from tests.tiny_task import EXAMPLES, TinyNet, layout_of, task
 
 CPU = torch.device("cpu")
 LAYERS = ("stem", "body", "norm", "head")
@@ -316,3 +316,71 @@ def test_a_movement_is_the_norm_of_the_update_over_the_norm_before_for_parameter
     assert movements(delta, before | {"mean": np.float32([1])}, layout) == {
         "a": pytest.approx(1 / 5)
     }
+
+
+# ---- batches in parts
+
+
+class PlainNet(nn.Module):
+    """``float32[n, 1, 6, 6]`` to logits ``float32[n, 3]``, each example by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.LayerNorm(5))
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, images):
+        return self.head(self.body(images))
+
+
+def plain(plan, sizes=None, step=None):
+    """Trained with a model that sees no more of a batch than its own example."""
+
+    def loss(outputs, targets):
+        if sizes is not None:
+            sizes.append(len(targets))
+        return nn.functional.cross_entropy(outputs, targets)
+
+    kept = replace(task, model=PlainNet, loss=loss)
+    torch.manual_seed(0)
+    return train(
+        kept,
+        {name: value.numpy() for name, value in PlainNet().state_dict().items()},
+        kept.client_examples(0, 1, SPLIT, None),
+        plan,
+        layout=layout_of(PlainNet()),
+        local=Local(momentum=0.9, clip_norm=0.5),
+        learning_rate=0.1,
+        seed=1,
+        device=CPU,
+        step=step or LocalStep(),
+    )
+
+
+def split_in(parts):
+    return Plan((Stage(1.0, ("body", "head")),), 2, 8, 1_000, micro_batches=parts)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_batches_in_parts_train_as_whole_ones_do(parts):
+    """22 examples: two batches of 8 and one of 6, each of them one step of the optimizer."""
+    whole, watch = plain(split_in(1)), Watch()
+    split = plain(split_in(parts), step=watch)
+    assert len(watch.steps) == 6
+    assert split.loss == pytest.approx(whole.loss, rel=1e-6)
+    for name, array in whole.delta.items():
+        np.testing.assert_allclose(split.delta[name], array, rtol=1e-4, atol=1e-7)
+
+
+def test_no_part_of_a_batch_is_larger_than_planned():
+    sizes = []
+    plain(split_in(3), sizes)
+    assert sizes == [3, 3, 2, 3, 3, 2, 3, 3] * 2
+
+
+def test_parts_of_a_batch_hold_two_examples_where_batch_norm_needs_them():
+    counting = CountingTask()
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    plan = replace(plan_of((1.0, LAYERS), epochs=1, batch_size=5), micro_batches=5)
+    run(plan, task=counting, examples=examples)
+    assert [len(part) for part in counting.batches] == [2, 3] * 4 + [2]

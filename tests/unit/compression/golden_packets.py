@@ -41,6 +41,7 @@ CASES = {
         crowded_update,
         {"importance": lambda _: {"body.weight": 4.0 ** np.arange(40).clip(0, 3)}},
     ),
+    "literal": (mixed, heavy_update, {"settings": CodecSettings("literal")}),
     "dense of 8 bits": (mixed, heavy_update, {"settings": CodecSettings("dense", 8)}),
     "dense of 16 bits": (mixed, heavy_update, {"settings": CodecSettings("dense", 16)}),
     "dense of 32 bits": (mixed, heavy_update, {"settings": CodecSettings("dense", 32)}),

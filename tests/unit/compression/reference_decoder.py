@@ -8,59 +8,10 @@ from __future__ import annotations
 import math
 import struct
 
+from tests.unit.compression.reference_bits import PLANES, Bits, Bytes, clipped
+from tests.unit.compression.reference_literal import literal
+
 LN2_16 = 45426
-PLANES = 16
-LARGEST = (2 - 2**-23) * 2.0**127
-
-
-class Bits:
-    def __init__(self, data: bytes) -> None:
-        self.bits = [(byte >> place) & 1 for byte in data for place in range(8)]
-        self.at = 0
-
-    def next(self) -> int:
-        self.at += 1
-        return self.bits[self.at - 1]
-
-    def by_plane(self, widths: list[int]) -> list[int]:
-        values = [0] * len(widths)
-        for place in range(max(widths, default=0)):
-            for index, width in enumerate(widths):
-                if width > place:
-                    values[index] |= self.next() << place
-        return values
-
-
-class Bytes:
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, count):
-        self.at += count
-        return self.data[self.at - count : self.at]
-
-    def byte(self):
-        return self.take(1)[0]
-
-    def float32(self):
-        return struct.unpack("<f", self.take(4))[0]
-
-    def varint(self):
-        value = shift = 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-
-    def until_zero(self):
-        counts = []
-        while len(counts) < PLANES:
-            counts.append(self.varint())
-            if not counts[-1]:
-                break
-        return counts
 
 
 class Unit:
@@ -117,10 +68,6 @@ class Unit:
         return self.gain
 
 
-def as_float32(value: float) -> float:
-    return struct.unpack("<f", struct.pack("<f", value))[0]
-
-
 def decode(packet, layout, positions=None):
     """Layer names, round, and flat lists of values by tensor name."""
     kind, round_number = packet[3], struct.unpack_from("<I", packet, 12)[0]
@@ -138,6 +85,8 @@ def decode(packet, layout, positions=None):
                 tensors[t.name] = list(struct.unpack_from(f"<{t.size}f", body, at))
                 at += 4 * t.size
     in_order = in_flat_order(layers)
+    if kind == 6:
+        return names, round_number, tensors | literal(Bytes(body[at:]), layers, in_order)
     if kind >= 3:
         for t in in_order:
             scale = 1.0
@@ -147,7 +96,7 @@ def decode(packet, layout, positions=None):
             code = {3: "f", 4: "h", 5: "b"}[kind]
             whole = struct.unpack_from(f"<{t.size}{code}", body, at)
             at += struct.calcsize(code) * t.size
-            tensors[t.name] = [as_float32(max(-LARGEST, min(w * scale, LARGEST))) for w in whole]
+            tensors[t.name] = [clipped(w * scale) for w in whole]
         return names, round_number, tensors
     return names, round_number, tensors | sparse(Bytes(body[at:]), in_order, positions)
 
@@ -224,7 +173,7 @@ def sparse(body, tensors, positions):
             else:
                 value = (zone / 64 + (cell + 0.5 if cell else unit.offset / 256)) * step
             value = (-value if sign else value) / 2 ** unit.gain_of(index)
-            flat[index] = as_float32(max(-LARGEST, min(value, LARGEST))) + 0.0  # a zero has no sign
+            flat[index] = clipped(value) + 0.0  # a zero has no sign
         start = 0
         for t in unit.tensors:
             out[t.name] = flat[start : start + t.size]

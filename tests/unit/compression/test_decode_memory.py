@@ -119,3 +119,17 @@ def test_shared_positions_take_no_more_than_four_times_the_layout():
     body = struct.pack("<fI", 1.0, checksum) + b"\0" + row + tails(SIZE)
     packet = close(Kind.SHARED, layout, layout.names, body, 0)
     assert peak_bytes(packet, layout, positions) <= 4 * 4 * SIZE + PIECES
+
+
+@pytest.mark.parametrize("share", [0.01, 1.0])
+def test_literal_packets_take_no_more_than_four_times_the_layout(share):
+    layout = layout_of((SIZE // 2, 1), (SIZE // 2,))
+    settings = CodecSettings("literal", density=share)
+    rng = np.random.default_rng(3)
+    update = {
+        name: rng.laplace(size=t.shape).astype(np.float32) ** 3
+        for name, t in layout.tensors.items()
+    }
+    sent = encode(update, layout, ["all"], budget_bytes=9 * SIZE, round_number=0, settings=settings)
+    assert sent.kept == round(share * SIZE)
+    assert peak_bytes(sent.packet, layout) <= 4 * 4 * SIZE + PIECES

@@ -150,6 +150,19 @@ def test_buffers_that_bust_the_budget_alone_make_the_empty_packet():
     assert sent.step is None
 
 
+@pytest.mark.parametrize("shapes", [[()], [(0,), (2,)]])
+def test_layers_of_buffers_alone_arrive(shapes):
+    specs = [TensorSpec(f"b{n}", shape, "float32", "buffer") for n, shape in enumerate(shapes)]
+    layout = Layout("buffers", (Layer("norm", tuple(specs)),))
+    update = {spec.name: np.full(spec.shape, 0.1, np.float32) for spec in specs}
+    sent = encode(update, layout, ["norm"], budget_bytes=60, round_number=0)
+    assert not sent.empty
+    received = decode(sent.packet, layout, max_bytes=60).update
+    assert {name: a.tolist() for name, a in received.items()} == {
+        name: a.tolist() for name, a in update.items()
+    }
+
+
 def test_float_buffers_arrive_bit_for_bit():
     layout = mixed()
     update = heavy_update(layout, 0)

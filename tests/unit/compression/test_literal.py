@@ -15,7 +15,7 @@ LITERAL = CodecSettings("literal")
 DAMAGED = "; the packet is damaged, or another codec wrote it"
 
 
-def sent(update, layout, budget_bytes, **options):
+def sent(update, layout, budget_bytes, ranges=None, **options):
     settings = CodecSettings("literal", **options)
     return encode(
         update,
@@ -24,6 +24,7 @@ def sent(update, layout, budget_bytes, **options):
         budget_bytes=budget_bytes,
         round_number=3,
         settings=settings,
+        ranges=ranges or {},
     )
 
 
@@ -46,6 +47,39 @@ def test_the_width_is_the_least_whose_expected_error_is_a_tenth(seed):
 
     assert part.width == next((b for b in (2, 4, 8) if error(b) <= 0.1), 16)
     assert np.array_equal(part.whole, np.rint(values.astype(float) / part.scale))
+
+
+@pytest.mark.parametrize(
+    ("lately", "width"), [(0.0, 4), (0.9, 4), (1.35, 4), (1.37, 8), (24.6, 8), (24.7, 16)]
+)
+def test_a_layer_that_was_larger_lately_has_more_bits(lately, width):
+    # |v| = sqrt(.9^2 + .35^2 + .1^2) = .970824; with 7, 127 and 32,767 whole numbers to a side,
+    # sqrt(3) R / sqrt(12) <= .0970824 x 7 holds up to R = 1.359, and x 127 up to 24.66.
+    values = np.array([0.9, -0.35, 0.1], np.float32)
+    part = quantised(values, np.arange(3), lately)
+    assert part.width == width
+    # The scale is still that of the values which are sent.
+    assert part.scale == pytest.approx(0.9 / (2 ** (width - 1) - 1))
+
+
+def test_the_widths_of_layers_follow_their_ranges():
+    layout = mixed()
+    update = {name: np.sign(array) for name, array in heavy_update(layout, 2).items()}
+    # Values of one size, of which 2 bits with s = 1 lose nothing, are expected to lose
+    # s / sqrt(12) each: 4 bits have s = 1/7, and 8 bits s = R/127.
+    alone = sent(update, layout, 10**5)
+    assert alone.widths == {"stem": 4, "body": 4, "head": 4}
+    after = sent(update, layout, 10**5, ranges={"body": 30.0, "head": 0.1, "stem": 1.0})
+    assert after.widths == {"stem": 4, "body": 8, "head": 4}
+    for name, array in update.items():
+        assert after.decoded[name] == pytest.approx(array)
+
+
+def test_layers_of_which_nothing_is_sent_have_no_width():
+    layout = mixed()
+    update = {name: np.zeros_like(array) for name, array in heavy_update(layout, 2).items()}
+    update["body.weight"][0, 0] = 1
+    assert sent(update, layout, 10**4).widths == {"body": 4}
 
 
 @pytest.mark.parametrize("budget_bytes", [60, 100, 300, 1000, 3000, 9000])

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from compression import golomb
-from compression.classes import COLUMNS, ROWS, Classes, Grid
-from compression.placement import LEAST_KEPT, allowed, place
+from compression.classes import COLUMNS, ROWS, zones_of
+from compression.placement import place
 from compression.segments import Segments
 from compression.units import Units
+from compression.ways import LEAST_KEPT
 from fedfreeze.layout import Layer, Layout, TensorSpec
 
 SHAPE = (40, 60)
@@ -67,7 +68,7 @@ def test_too_few_values_to_pay_for_classes_have_none():
 def test_the_order_of_travel_is_by_group_and_ascending_in_each():
     indices = chosen(rank_one(1), 1)
     found = placed(indices)
-    group = found.groups[0][found.order]
+    group = found.group[found.order]
     assert (np.diff(group) >= 0).all()
     for number in np.unique(group):
         assert (np.diff(found.order[group == number]) > 0).all()
@@ -77,21 +78,12 @@ def test_the_order_of_travel_is_by_group_and_ascending_in_each():
 def test_zones_of_values_are_those_of_their_groups():
     indices = chosen(rank_one(2), 2)
     found = placed(indices)
-    members = np.bincount(found.groups[0], minlength=len(found.classes[0].universes))
-    of_groups = found.classes[0].zones(members, 50)
+    members = np.bincount(found.group, minlength=len(found.subsets.universes))
+    of_groups = zones_of(found.subsets.universes, members, np.array([0]), np.array([50]))
     assert found.zones(np.array([50]), np.array([len(indices)])).tolist() == [
-        of_groups[group] for group in found.groups[0]
+        of_groups[group] for group in found.group
     ]
 
 
 def test_vectors_and_joined_tensors_have_no_classes():
     assert place(units_of((500,)), np.array([100]), np.arange(100)).flags.tolist() == [0]
-
-
-@pytest.mark.parametrize(("classes", "fits"), [(1, True), (13, True), (14, False)])
-def test_classes_take_no_more_memory_to_read_than_the_tensor(classes, fits):
-    # 6 x (groups x 10 + 60) is at most 1,200 up to 14 groups.
-    rows = np.array([classes + 1] * 9 + [1])
-    found = Classes(Grid(10, 60, 2), rows, np.ones(60, np.int64))
-    assert len(found.universes) == classes + 1
-    assert allowed(found) == fits

@@ -1,6 +1,7 @@
 import hashlib
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -126,6 +127,24 @@ def test_at_one_bit_more_for_every_value_the_error_is_a_quarter():
         for bits in (3, 4)
     ]
     assert errors[1] / errors[0] == pytest.approx(1 / 4, rel=0.2)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("normal", 30_000), ("cubed", 12_000)])
+def test_where_tails_widen_half_a_bit_more_still_takes_its_share_of_the_error(kind, size):
+    # In theory half a bit more for each value leaves half of the error. Sizes jump where every
+    # cell beyond the last plane takes another bit; to drop values until such a packet fits would
+    # leave more error than there was before.
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=size) if kind == "normal" else rng.laplace(size=size) ** 3
+    update = {"w": values.astype(np.float32)}
+    errors = []
+    for bits in np.arange(4, 8.1, 0.5):
+        budget_bytes = int(size * bits / 8)
+        sent = encode(update, line(size), ["all"], budget_bytes=budget_bytes, round_number=0)
+        assert 0.95 * budget_bytes <= len(sent.packet) <= budget_bytes
+        errors.append(error_share(update, sent.decoded))
+    assert max(after / before for before, after in pairwise(errors)) < 0.85
+    assert (errors[-1] / errors[0]) ** (1 / 8) < 0.65
 
 
 @pytest.mark.parametrize("tensors", [1, 300])

@@ -1,15 +1,19 @@
 """Costs against figures worked out by hand for six equal linear layers with ReLU."""
 
+from dataclasses import replace
+
 import pytest
 
 from device_profiles.board import load_board
 from device_profiles.cost import (
-    TRANSIENT_BYTES,
+    LINK_OVERHEAD,
+    ROUND_TRIP_S,
     modelled_energy_j,
     plan_cost,
     training_flops,
     training_memory_bytes,
 )
+from device_profiles.memory import ACTIVATION_FACTOR, training_phases
 from fedfreeze.capacity import Capacity, Known
 from fedfreeze.errors import LayoutError
 from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
@@ -77,27 +81,14 @@ def test_only_a_frozen_prefix_spares_activations(frozen, units, ratio):
     trained = trained_without(*frozen)
 
     def activations(names):
-        with_batch = training_memory_bytes(six(), names, 8, optimizer_slots=0)
-        return with_batch - training_memory_bytes(six(), names, 0, optimizer_slots=0)
+        places = [six().names.index(name) for name in names]
+        shallowest = min(places, default=len(six()))
+        (step,) = (p for p in training_phases(six(), shallowest, 8, 0) if p.name == "step")
+        (empty,) = (p for p in training_phases(six(), shallowest, 0, 0) if p.name == "step")
+        return step.fixed_bytes - empty.fixed_bytes
 
-    assert activations(trained) == pytest.approx(8 * units * UNIT_BYTES * 1.1)
+    assert activations(trained) == pytest.approx(8 * units * UNIT_BYTES * ACTIVATION_FACTOR)
     assert activations(trained) / activations(six().names) == pytest.approx(ratio, abs=5e-4)
-
-
-@pytest.mark.parametrize(("slots", "copies"), [(0, 1), (1, 2), (2, 3)])
-def test_gradient_and_optimizer_state_are_counted_for_trained_layers_only(slots, copies):
-    # Model, published copy and residual of six layers; gradient and slots of two.
-    memory = training_memory_bytes(six(), ["l4", "l5"], 0, optimizer_slots=slots)
-    assert memory == (3 * 6 + copies * 2) * LAYER_BYTES + TRANSIENT_BYTES
-
-
-def test_buffers_count_as_weights_but_not_as_residual():
-    bare = Layer("norm", (TensorSpec("norm.weight", (10,), "float32"),))
-    buffered = Layer("norm", (*bare.tensors, TensorSpec("norm.mean", (10,), "float32", "buffer")))
-    with_buffer, without = (
-        training_memory_bytes(Layout("m", (layer,)), ["norm"], 0, 0) for layer in (buffered, bare)
-    )
-    assert with_buffer - without == 2 * 40
 
 
 def test_an_unknown_layer_is_refused():
@@ -114,18 +105,17 @@ CAPACITY = Capacity(
 )
 
 
-def cost(*stages: Stage) -> PlanCost:
-    return plan_cost(
-        six(),
-        stages,
-        examples=100,
-        epochs=2,
-        batch_size=8,
-        optimizer_slots=1,
-        capacity=CAPACITY,
-        download_bytes=8e3,
-        upload_bytes=5e3,
-    )
+def cost(*stages: Stage, **more) -> PlanCost:
+    given = {
+        "examples": 100,
+        "epochs": 2,
+        "batch_size": 8,
+        "optimizer_slots": 1,
+        "capacity": CAPACITY,
+        "download_bytes": 8e3,
+        "upload_bytes": 5e3,
+    }
+    return plan_cost(six(), stages, **(given | more))
 
 
 def test_a_plan_costs_what_its_parts_cost():
@@ -135,6 +125,47 @@ def test_a_plan_costs_what_its_parts_cost():
     assert given.modelled_compute_s == pytest.approx(2 * 100 * 17 * F / 1e9)
     assert given.modelled_total_s == pytest.approx(7.0 + 200 * 17 * F / 1e9)
     assert given.modelled_memory_bytes == training_memory_bytes(six(), six().names, 8, 1)
+
+
+def test_a_simulation_has_no_overhead_and_no_one_asked_for_joules():
+    given = cost(Stage(1.0, six().names))
+    assert (given.modelled_upload_bytes, given.modelled_energy_j) == (None, None)
+    assert given == cost(Stage(1.0, six().names), link_overhead=0.0, round_trip_s=0.0)
+
+
+def test_on_a_real_link_bytes_take_longer_and_each_round_waits_once():
+    bare = cost(Stage(1.0, six().names))
+    real = cost(Stage(1.0, six().names), link_overhead=LINK_OVERHEAD, round_trip_s=ROUND_TRIP_S)
+    assert real.modelled_download_s == pytest.approx(2.0 * 1.048 + 4.0)
+    assert real.modelled_upload_s == pytest.approx(5.0 * 1.048)
+    assert real.modelled_compute_s == bare.modelled_compute_s
+    assert real.modelled_memory_bytes == bare.modelled_memory_bytes
+
+
+def test_25_mb_up_take_what_a_shaped_link_of_1_mb_a_second_took():
+    """30.5 s with TLS, of which 4 to 5 s are polls and back-off."""
+    fast = replace(CAPACITY, uplink_bytes_per_s=Known(1e6, "measured"))
+    sent = cost(
+        Stage(1.0, six().names),
+        capacity=fast,
+        upload_bytes=25e6,
+        download_bytes=0.0,
+        link_overhead=LINK_OVERHEAD,
+        round_trip_s=ROUND_TRIP_S,
+    )
+    assert sent.modelled_download_s + sent.modelled_upload_s == pytest.approx(30.5, abs=0.5)
+
+
+def test_with_its_power_a_board_is_told_joules_and_bytes():
+    power = load_board("rpi-4b-4gb").power
+    given = cost(Stage(1.0, six().names), link_overhead=0.5, round_trip_s=3.0, power=power)
+    assert given.modelled_upload_bytes == 7.5e3
+    transfers_s = 1.5 * (2.0 + 5.0)
+    assert given.modelled_energy_j == pytest.approx(
+        power.radio.value * transfers_s
+        + power.compute.value * given.modelled_compute_s
+        + power.idle.value * 3.0
+    )
 
 
 def test_stages_share_the_steps_and_the_memory_is_that_of_all_of_them():

@@ -95,9 +95,49 @@ def test_counts_out_of_range_are_refused(changes, numbers):
     )
 
 
-@pytest.mark.parametrize("plan", [PLAN, replace(PLAN, binding=None, cost=None)])
+@pytest.mark.parametrize("parts", [0, 9])
+def test_a_batch_has_as_many_parts_as_examples_at_most(parts):
+    assert refusal(replace(PLAN, micro_batches=parts).check, LAYOUT) == (
+        f"expected 1 to 8 parts of a batch of 8, got {parts}"
+    )
+
+
+@pytest.mark.parametrize(("parts", "examples"), [(1, 8), (2, 4), (3, 3), (8, 1)])
+def test_the_largest_part_of_a_batch_is_what_is_computed_at_once(parts, examples):
+    assert replace(PLAN, micro_batches=parts).micro_batch_size == examples
+
+
+def test_a_plan_that_splits_no_batch_says_nothing_about_parts():
+    assert "micro_batches" not in PLAN.to_json()
+    assert replace(PLAN, micro_batches=2).to_json()["micro_batches"] == 2
+
+
+FULL_COST = PlanCost(1.0, 2.0, 3.5, 4.0, modelled_upload_bytes=5.5, modelled_energy_j=6.0)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PLAN,
+        replace(PLAN, binding=None, cost=None),
+        replace(PLAN, cost=FULL_COST),
+        replace(PLAN, micro_batches=4),
+    ],
+)
 def test_a_plan_comes_back_from_its_json(plan):
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_a_cost_that_is_not_known_is_absent_and_never_null():
+    assert set(PLAN.to_json()["cost"]) == {
+        "modelled_download_s",
+        "modelled_compute_s",
+        "modelled_upload_s",
+        "modelled_memory_bytes",
+    }
+    full = replace(PLAN, cost=FULL_COST).to_json()["cost"]
+    assert full["modelled_upload_bytes"] == 5.5
+    assert full["modelled_energy_j"] == 6.0
 
 
 def without(key):

@@ -27,6 +27,9 @@ BYTES, RATE, SECONDS = Dimension.BYTES, Dimension.BYTES_PER_S, Dimension.SECONDS
         ("2 min", SECONDS, 120.0),
         ("3.2 GFLOP/s", Dimension.FLOPS_PER_S, 3.2e9),
         ("500 mW", Dimension.WATTS, 0.5),
+        ("10 Wh", Dimension.JOULES, 36_000.0),
+        ("5 kJ", Dimension.JOULES, 5_000.0),
+        ("1.5 GHz", Dimension.HERTZ, 1.5e9),
     ],
 )
 def test_a_quantity_is_read_in_its_base_unit(text, dimension, value):

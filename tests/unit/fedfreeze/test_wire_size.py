@@ -1,10 +1,12 @@
 """Byte counts of Flower's serialised objects."""
 
 import numpy as np
+import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, RecordDict
+from flwr.common.constant import FLWR_PRIVATE_MAX_ARRAY_CHUNK_SIZE as CHUNK_BYTES
 
 from fedfreeze.messages import packed
-from fedfreeze.wire_size import MESSAGE_BYTES, planned_bytes, wire_bytes
+from fedfreeze.wire_size import MESSAGE_BYTES, planned_bytes, size_bytes, wire_bytes
 from tests.grid import InProcessGrid, over_the_wire
 
 
@@ -38,3 +40,28 @@ def test_planned_bytes_do_not_depend_on_random_node_ids_and_are_near_the_true_on
     true = {wire_bytes(message(content(), node)) for node in (7, 2**62)}
     assert len(true) == 2
     assert all(abs(planned_bytes(content()) - count) < MESSAGE_BYTES for count in true)
+
+
+def test_planned_bytes_are_no_fewer_than_those_of_a_message_with_the_longest_ids():
+    order = message(content(), 2**64 - 1)
+    order.metadata.__dict__["_message_id"] = "f" * 64  # a digest, as Flower makes them
+    reply = Message(content(), reply_to=order, ttl=600.0)
+    for part in ("run_id", "src_node_id", "dst_node_id", "src_task_id", "dst_task_id"):
+        reply.metadata.__dict__[f"_{part}"] = 2**64 - 1
+    reply.metadata.__dict__["_group_id"] = "1000000"
+    assert wire_bytes(reply) <= planned_bytes(content())
+
+
+@pytest.mark.parametrize(
+    "length", [1, 9, 10, 99_999, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5]
+)
+def test_the_length_of_an_array_weighs_what_is_said_or_less(length):
+    """Its bytes differ from chunk to chunk, or Flower would send equal chunks once."""
+    data = np.random.default_rng(0).bytes(length)
+    one = planned_bytes(RecordDict({"p": packed(b"\0", "f")}))
+    beside = planned_bytes(RecordDict({"p": packed(data, "f")})) - length
+    assert (
+        beside - (one - 1)
+        <= size_bytes(length)
+        <= beside - (one - 1) + 64 * (length // CHUNK_BYTES)
+    )

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from fedfreeze.messages import EnergyReport
 from fedfreeze.plan import ReasonCode
 from server_app.journal import Lines, decisions
 
@@ -129,6 +130,16 @@ def test_measured_and_modelled_figures_stand_side_by_side_under_names_of_their_o
         assert set(record["measures"]) == trained
 
 
+def test_what_a_board_drew_is_written_down_and_absent_where_it_was_not_measured(run):
+    assert not [name for record in decided(run).values() for name in record if "energy" in name]
+    answers = dict(run.strategy.result.answers)
+    drawn = EnergyReport(energy_j=12.5, source="ina3221", scope="board", samples=60, gaps_s=0.0)
+    answers["sim-0001"] = replace(answers["sim-0001"], energy=drawn)
+    record = decided(run, answers=answers)["sim-0001"]
+    said = (record["energy_j"], record["energy_source"], record["energy_scope"])
+    assert said == (12.5, "ina3221", "board")
+
+
 def test_the_residual_stands_beside_what_was_trained_and_a_warning_where_there_is_one(run):
     result = run.strategy.result
     found = decided(run, residual_warnings={"sim-0001": "too large"})
@@ -138,7 +149,7 @@ def test_the_residual_stands_beside_what_was_trained_and_a_warning_where_there_i
         assert record["residual_rounding_norm"] == 0
         assert record["residual_ratio"] == result.residual_ratios[device_id] > 0
         assert record["weight"] == record["examples"]
-        assert "residuals" not in record
+        assert not {"residuals", "widths"} & set(record)
     assert {i: r.get("residual_warning") for i, r in found.items()} == {
         "sim-0000": None,
         "sim-0001": "too large",
@@ -157,6 +168,18 @@ def test_a_summary_of_the_residual_is_written_down_layer_by_layer(small_run):
         for layer in record["residuals"].values():
             assert 0 <= layer["largest"] <= layer["norm"] * (1 + 1e-5)
             assert layer["age_rounds"] == 0
+
+
+def test_the_widths_of_literal_packets_stand_beside_what_they_were_chosen_from(small_run):
+    run = small_run("rounds=2", 'compression.mode="literal"')
+    run.play()
+    for record in decided(run).values():
+        trained = {n for n, layer in record["layers"].items() if layer["decision"] == "train"}
+        assert record["widths"]
+        assert set(record["widths"]) <= trained
+        for layer in record["widths"].values():
+            assert layer["value_bits"] in {2, 4, 8, 16}
+            assert layer["lately"] > 0
 
 
 def test_what_became_of_a_client_is_said(run):

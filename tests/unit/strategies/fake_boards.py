@@ -75,6 +75,7 @@ def genuine_reply(
         residual_norm=0.0,
         residual_rounding_norm=0.0,
         unmet_floors="[]",
+        widths="{}",
         residuals="{}",
     )
     return RecordDict(

@@ -10,6 +10,7 @@ from device_profiles.fleet import fleet_text
 from fedfreeze.errors import ConfigError, FleetError, LayoutError, RunError
 from fedfreeze.messages import NO_ROUND, NO_TEXT
 from strategies import schema
+from strategies.envelope import EnvelopeBound
 from strategies.flower import FedFreeze
 from strategies.orders import ORDER_BYTES
 from tasks.loading import load as load_task
@@ -88,7 +89,7 @@ def test_it_runs_under_flowers_own_loop_and_returns_the_arrays():
 
 def test_under_flowers_own_loop_a_client_is_sent_only_what_changed():
     """Memory keeps the stem frozen, so it is sent once."""
-    boards = FakeBoards(LAYOUT, capacity=board(memory=100e6))
+    boards = FakeBoards(LAYOUT, capacity=board(memory=110e6))
     strategy().start(InProcessGrid(boards.app(), 1), record(), num_rounds=2)
     versions = [(order.model_version, order.base_version) for order in boards.orders]
     assert versions == [(0, NO_ROUND), (1, 0)]
@@ -157,7 +158,7 @@ def test_a_board_on_which_no_plan_fits_sits_out_and_the_log_says_why():
     result = play(server, InProcessGrid(FakeBoards(LAYOUT, capacity=board(memory=1e6)).app(), 1), 1)
     assert (result.asked, result.void) == ({}, True)
     assert result.sat_out == {
-        "b0": '"head" alone: training from here on needs 59.2 MB, the board has 1 MB'
+        "b0": '"head" alone: training from here on needs 61 MB, the board has 1 MB'
     }
 
 
@@ -184,7 +185,7 @@ def test_a_downlink_ratio_that_leaves_no_packet_is_refused_before_a_node_is_aske
 
 def test_a_layer_that_nobody_trained_stays_bit_identical_and_is_not_sent_again():
     """Memory allows the head and the body but not the stem: 32 examples of a megabyte each."""
-    boards = FakeBoards(LAYOUT, capacity=board(memory=100e6))
+    boards = FakeBoards(LAYOUT, capacity=board(memory=110e6))
     server, grid = published(0.1), InProcessGrid(boards.app(), 2)
     before = bits(server)
     result = play(server, grid, 1)
@@ -201,7 +202,7 @@ def test_a_layer_that_nobody_trained_stays_bit_identical_and_is_not_sent_again()
 def test_a_client_that_froze_a_layer_does_not_hold_back_the_one_that_trained_it():
     """10 + 1 = 11, where a mean over everybody's examples would give 10.25."""
     boards = FakeBoards(
-        LAYOUT, examples={"b0": 100, "b1": 300}, capacities={"b1": board(memory=100e6)}
+        LAYOUT, examples={"b0": 100, "b1": 300}, capacities={"b1": board(memory=110e6)}
     )
     server = published()
     result = play(server, InProcessGrid(boards.app(), 2), 1)
@@ -281,7 +282,7 @@ def test_a_board_whose_update_is_refused_has_taken_the_model_all_the_same():
     boards = FakeBoards(
         LAYOUT,
         delta=lambda device_id, layer: 1e9 if device_id == "b0" else 1.0,
-        capacity=board(memory=100e6),
+        capacity=board(memory=110e6),
     )
     server, grid = published(), InProcessGrid(boards.app(), 3)
     result = play(server, grid, 1)
@@ -303,6 +304,23 @@ def test_a_reply_from_a_node_that_was_not_asked_is_dropped():
     assert server.result.used == ("b0",)
 
 
+def test_the_bytes_of_every_reply_count_whatever_it_says():
+    """One is merged, one sat out, one is refused."""
+    boards = FakeBoards(
+        LAYOUT,
+        change={
+            "b1": lambda r: replace(r, status="sat-out", detail="memory", measures="{}"),
+            "b2": lambda r: replace(r, measures='{"head": [NaN, 1]}'),
+        },
+    )
+    server, grid = published(), InProcessGrid(boards.app(), 3)
+    orders = server.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
+    before = grid.upload_bytes
+    server.aggregate_train(1, grid.send_and_receive(orders))
+    assert set(server.result.answers) == {"b0"}
+    assert server.result.upload_bytes == grid.upload_bytes - before
+
+
 # ---- settling
 
 
@@ -318,6 +336,16 @@ def test_what_was_merged_is_acknowledged_in_the_next_order():
     ]
 
 
+def test_the_next_plan_leaves_room_for_a_heavier_envelope_than_the_last():
+    server, grid = published(), InProcessGrid(FakeBoards(LAYOUT).app(), 1)
+    play(server, grid, 1)
+    weighed = server.result.answers["b0"].envelope_bytes
+    bound = EnvelopeBound(server.settings, LAYOUT, "b0")
+    most = bound.most_bytes(LAYOUT.names, server.limits.full_upload_bytes)
+    play(server, grid, 2)
+    assert server.result.asked["b0"].load.envelope_bytes == most > weighed
+
+
 def test_a_client_past_the_simulated_deadline_is_not_accepted():
     boards = FakeBoards(LAYOUT, later_capacity={"b1": board(flops=1.0)})
     server = published()
@@ -330,7 +358,7 @@ def test_a_client_past_the_simulated_deadline_is_not_accepted():
 
 
 def test_a_client_that_lost_its_model_is_sent_all_of_it():
-    boards = FakeBoards(LAYOUT, capacity=board(memory=100e6))
+    boards = FakeBoards(LAYOUT, capacity=board(memory=110e6))
     server, grid = published(), InProcessGrid(boards.app(), 1)
     play(server, grid, 1)
     boards.change["b0"] = lambda r: replace(
@@ -385,7 +413,7 @@ def test_three_void_rounds_in_a_row_end_the_run_with_the_last_reason_of_each_cli
     assert str(caught.value) == (
         "3 void rounds in a row; the last one: round 3 is void: 0 of 2 clients answered in time, "
         "the quorum is 0.6 (b0: code 2: RuntimeError: out of memory; b1: late; b2 sat out: "
-        '"head" alone: training from here on needs 59.2 MB, the board has 1 MB)'
+        '"head" alone: training from here on needs 61 MB, the board has 1 MB)'
     )
 
 

@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
 
 from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layer, Layout, TensorSpec
-from strategies.layer_wishes import floors_of, importance_of, rows_of
+from strategies.layer_wishes import MAX_WEIGHT, floors_of, importance_of, measured_weights, rows_of
 
 LAYOUT = Layout(
     "m",
@@ -54,6 +56,60 @@ def test_rows_have_weights_of_their_own():
     weights = importance_of(LAYOUT, {"head.weight[0:3]": 16.0, "head.weight[9]": 4.0, "head": 2.0})
     assert weights["head.weight"].tolist() == [16.0] * 3 + [2.0] * 6 + [4.0]
     assert weights["head.bias"] == 2.0
+
+
+# Of three layers the stem's 2e-6 is the median: weights of 1, a half and 32.
+MEAN_SQUARES = {"stem": 2e-6, "block.0": 1e-6, "head": 64e-6}
+
+
+def test_measured_weights_are_mean_squared_gradients_over_their_median():
+    assert measured_weights(MEAN_SQUARES) == {"stem": 1.0, "block.0": 0.5, "head": 32.0}
+
+
+def test_between_two_layers_the_median_is_their_mean():
+    assert measured_weights({"stem": 1.0, "head": 3.0}) == {"stem": 0.5, "head": 1.5}
+
+
+def test_measured_weights_stay_within_what_the_codec_tells_apart():
+    assert measured_weights({"stem": 0.0, "block.0": 1.0, "head": math.inf}) == {
+        "stem": 1 / MAX_WEIGHT,
+        "block.0": 1.0,
+        "head": MAX_WEIGHT,
+    }
+    assert measured_weights({"stem": 1e-9, "block.0": 1.0, "head": 1e9}) == {
+        "stem": 1 / MAX_WEIGHT,
+        "block.0": 1.0,
+        "head": MAX_WEIGHT,
+    }
+
+
+def test_without_a_gradient_nothing_counts_more():
+    assert measured_weights({"stem": 0.0, "head": 0.0}) == measured_weights({}) == {}
+
+
+def test_a_layer_gives_its_measured_weight_to_its_parameters_but_not_to_its_buffers():
+    assert importance_of(LAYOUT, None, MEAN_SQUARES) == {
+        "stem.weight": 1.0,
+        "block.0.weight": 0.5,
+        "head.weight": 32.0,
+        "head.bias": 32.0,
+    }
+
+
+def test_globs_multiply_what_was_measured():
+    weights = importance_of(
+        LAYOUT, {"block*": 16.0, "head.weight[0:3]": 4.0, "head.bias": 4.0}, MEAN_SQUARES
+    )
+    assert weights.pop("head.weight").tolist() == [128.0] * 3 + [32.0] * 7
+    assert weights == {"stem.weight": 1.0, "block.0.weight": 8.0, "head.bias": 128.0}
+
+
+def test_a_layer_that_was_not_measured_keeps_the_weight_of_its_globs():
+    assert importance_of(LAYOUT, {"head": 4.0}, {"stem": 1.0}) == {
+        "stem.weight": 1.0,
+        "head.weight": 4.0,
+        "head.bias": 4.0,
+    }
 
 
 def test_what_the_model_has_not_is_refused():

@@ -46,10 +46,18 @@ def test_the_mean_is_over_the_steps_in_which_a_layer_trained():
     assert norms.means() == pytest.approx({"a": 1.0, "c": 2.0})
 
 
+def test_mean_squares_are_over_parameters_and_over_steps():
+    """(9 + 16) / 4 in the first step and 1 / 4 in the second; 4 and 16 for the other layer."""
+    norms = GradientNorms(LAYER_OF)
+    norms.after_backward(parameters(w=(3.0, 0.0, 0.0), b=(4.0,), v=(2.0,)))
+    norms.after_backward(parameters(w=(0.0, 1.0, 0.0), b=(0.0,), v=(4.0,)))
+    assert norms.mean_squares() == pytest.approx({"a": (6.25 + 0.25) / 2, "c": 10.0})
+
+
 def test_a_layer_without_a_gradient_has_no_norm():
     norms = GradientNorms(LAYER_OF)
     norms.after_backward(parameters(w=None))
-    assert norms.means() == {}
+    assert norms.means() == norms.mean_squares() == {}
 
 
 def test_a_chain_runs_its_hooks_in_order():

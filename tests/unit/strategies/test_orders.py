@@ -1,17 +1,21 @@
 import json
+from dataclasses import replace
 
 import pytest
 from flwr.app import Message, MessageType
 
 from compression import EMPTY_PACKET_BYTES, CodecSettings
+from device_profiles.board import load_board
 from fedfreeze.errors import ConfigError
+from fedfreeze.layout import Layer, Layout, TensorSpec
 from fedfreeze.messages import MODEL_FORMAT, NO_ROUND, NO_TEXT, PACKETS_FORMAT, unpacked
 from fedfreeze.plan import Plan, Stage
+from strategies.bounds import board_for
 from strategies.clients import Client
 from strategies.downlink import PacketRule
 from strategies.orders import Desk, Parcels, Shipment, limits
 from strategies.published import Published
-from strategies.tables import Clients, Compression, Local
+from strategies.tables import Clients, Compression, Local, RoundLimits
 from tests.unit.strategies.samples import board, constant, stack, with_buffers
 
 LAYOUT = stack()
@@ -194,3 +198,60 @@ def test_an_order_names_the_model_that_the_client_must_come_to_unless_it_brings_
         for shipment in (Shipment(LAYOUT.names), Shipment(("head",), 1))
     ]
     assert [order.model_digest for order in orders] == [NO_TEXT, model.digest]
+
+
+# ---- what bounds a round
+
+
+def test_a_ratio_that_leaves_no_room_for_the_float_buffers_is_refused():
+    """1,000 parameters and 300 floats of buffers: 1,200 bytes of them, in every packet."""
+    layer = Layer(
+        "norm",
+        (
+            TensorSpec("norm.weight", (1000,), "float32"),
+            TensorSpec("norm.mean", (300,), "float32", "buffer"),
+        ),
+    )
+    smallest = EMPTY_PACKET_BYTES + 16
+    with pytest.raises(ConfigError) as caught:
+        asked(Compression(compression_ratio=5.0), layout=Layout("buffered", (layer,)))
+    assert str(caught.value) == (
+        "compression.compression-ratio: 5 leaves 1040 of the 5200 bytes of a dense update; float "
+        f"buffers travel whole, so a packet of all layers has {1200 + smallest} or more; lower the "
+        "ratio"
+    )
+    assert asked(Compression(compression_ratio=4.0), layout=Layout("buffered", (layer,)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "plain", "buffered"),
+    [
+        ("never", (1,), (1,)),
+        ("without-batch-norm", (1, 2, 4, 8, 10), (1,)),
+        ("always", (1, 2, 4, 8, 10), (1, 2, 4, 5)),
+    ],
+)
+def test_batches_may_be_split_where_the_strategy_allows_it(wanted, plain, buffered):
+    """Statistics of a single example would be none, so parts have two where there are any."""
+    local = Local(batch_size=10, micro_batches=wanted)
+    ratio = Compression(compression_ratio=1.0)
+    assert asked(ratio, local).splits == plain
+    assert asked(Compression(mode="dense"), local, with_buffers()).splits == buffered
+
+
+def test_limits_of_a_round_are_absent_unless_they_are_set():
+    found = limits(LAYOUT, Clients(), Compression(compression_ratio=1.0), Local())
+    assert (found.flops_per_round, found.upload_bytes_per_round) == (None, None)
+    assert found.energy_j_per_round is None
+    per_round = RoundLimits(flops_per_round=1e9, upload_bytes_per_round=500, energy_j_per_round=2.0)
+    found = limits(LAYOUT, Clients(), Compression(compression_ratio=1.0), Local(), per_round)
+    assert (found.flops_per_round, found.upload_bytes_per_round) == (1e9, 500)
+    assert found.energy_j_per_round == 2.0
+
+
+def test_watts_are_looked_up_only_where_joules_are_limited_and_the_profile_ships():
+    none = asked(Compression(compression_ratio=1.0))
+    joules = replace(none, energy_j_per_round=1.0)
+    assert board_for(none, "rpi-4b-4gb") is None
+    assert board_for(joules, "rpi-4b-4gb") == load_board("rpi-4b-4gb")
+    assert board_for(joules, "../../etc/passwd") is None

@@ -8,7 +8,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from compression import EMPTY_PACKET_BYTES, LayerResidual, encode, packet_digest
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, PacketError, ProtocolError
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
+from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, EnergyReport, packed
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.aggregation.mean import Update
 from strategies.clients import Client
@@ -18,7 +18,7 @@ from strategies.local_step import LayerMeasures
 from strategies.orders import Asked, Desk, Shipment
 from strategies.planner import Load
 from strategies.published import Published
-from strategies.replies import check_movement, understand
+from strategies.replies import LayerWidth, check_movement, understand
 from tests.unit.strategies.fake_boards import genuine_reply
 from tests.unit.strategies.samples import board, constant, stack
 
@@ -501,3 +501,65 @@ def test_a_capacity_with_which_a_round_never_ends_is_refused():
     content = genuine_reply(ORDER, LAYOUT, capacity=slow)
     with pytest.raises(ProtocolError, match=r"^with this capacity a round takes inf s$"):
         understood(content)
+
+
+ENERGY = {"energy_j": 12.5, "source": "ina3221", "scope": "board", "samples": 60, "gaps_s": 0.0}
+
+
+def with_energy(**changes):
+    content = genuine()
+    content["energy"] = ConfigRecord({**ENERGY, **changes})
+    return content
+
+
+def test_what_a_board_drew_is_read_and_absent_where_it_does_not_say():
+    assert understood(with_energy()).energy == EnergyReport(**ENERGY)
+    assert understood(genuine()).energy is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"energy_j": -1.0}, "energy_j: expected 0 or more, got -1.0"),
+        ({"samples": -1}, "samples: expected 0 or more, got -1"),
+        ({"gaps_s": -0.5}, "gaps_s: expected 0 or more, got -0.5"),
+        ({"energy_j": "5"}, "EnergyReport.energy_j: expected float, got '5'"),
+        (
+            {"source": "model"},
+            "energy source: expected one of ina3221, ina219, pmic, rapl, got 'model'",
+        ),
+        ({"scope": "town"}, "energy scope: expected one of board, processor, rails, got 'town'"),
+        ({"more": 1}, "EnergyReport: got the field 'more', which is unknown"),
+    ],
+    ids=str,
+)
+def test_energy_that_cannot_be_is_refused(changes, message):
+    assert protocol_error(with_energy(**changes)) == message
+
+
+def test_energy_weighs_in_the_reply_like_everything_else():
+    more = understood(with_energy()).envelope_bytes - understood(genuine()).envelope_bytes
+    assert more > 0
+
+
+def test_the_widths_of_literal_packets_are_read_layer_by_layer():
+    text = '{"head": [8, 2.5], "body": [2, 0]}'
+    assert understood(genuine(widths=text)).widths == {
+        "head": LayerWidth(8, 2.5),
+        "body": LayerWidth(2, 0.0),
+    }
+
+
+@pytest.mark.parametrize("entry", ["1", "[8]", "[3, 1]", "[8, -1]", '["8", 1]', "[8, 1, 1]"])
+def test_widths_that_cannot_be_are_refused(entry):
+    assert protocol_error(genuine(widths=f'{{"head": {entry}}}')) == (
+        "widths of 'head': expected 2, 4, 8 or 16 bits and a number >= 0, got "
+        f"{json.loads(entry)!r}"
+    )
+
+
+def test_widths_of_a_layer_that_was_not_trained_are_refused():
+    text = '{"stem": [8, 1]}'
+    assert protocol_error(genuine(widths=text)) == (
+        f"widths: expected entries of trained layers, got {text!r}"
+    )

@@ -37,7 +37,7 @@ def test_bytes_are_those_of_the_messages_as_flower_was_handed_them():
 
 
 def test_the_frozen_share_is_the_mean_over_used_clients():
-    boards = FakeBoards(LAYOUT, capacities={"b1": board(memory=100e6)})
+    boards = FakeBoards(LAYOUT, capacities={"b1": board(memory=110e6)})
     result, _, _ = merged(boards, 2)
     assert result.frozen_share(LAYOUT) == pytest.approx((0 + 100 / 350) / 2)
 

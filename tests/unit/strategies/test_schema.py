@@ -139,6 +139,20 @@ def test_only_the_whole_number_one_is_a_version(written):
             ),
         ),
         (
+            '[compression]\nmode = "dense"\nboost-by = "importance"',
+            (
+                's.toml:5: compression.boost-by: only mode = "sparse" reads this key, got '
+                '"importance"; remove it'
+            ),
+        ),
+        (
+            '[compression]\nboost-by = "gradients"',
+            (
+                's.toml:4: compression.boost-by: expected one of "globs" or "importance", got '
+                '"gradients"'
+            ),
+        ),
+        (
             '[compression]\nmode = "dense"\nfew-examples = "finer-step"',
             (
                 's.toml:5: compression.few-examples: mode = "dense" sends every value, so no step '
@@ -160,6 +174,17 @@ def test_only_the_whole_number_one_is_a_version(written):
             ),
         ),
         (
+            "[clients]\ncoverage-rounds = 3",
+            (
+                "s.toml:4: clients.coverage-rounds: only q-min above 0 reads this key, got 3; "
+                "remove it"
+            ),
+        ),
+        (
+            "[limits]\nupload-bytes-per-round = 0",
+            "s.toml:4: limits.upload-bytes-per-round: expected 1 or more, got 0",
+        ),
+        (
             '[compression]\nmode = "dense"\nbits = 4',
             "s.toml:5: compression.bits: expected one of 8, 16 or 32, got 4",
         ),
@@ -172,12 +197,16 @@ def test_a_key_that_is_out_of_range_or_that_nothing_reads_is_refused(text, probl
 def test_a_key_is_taken_with_the_setting_that_reads_it():
     strategy = from_text(
         'version = 1\nrounds = 1\n[clients]\nselection = "uniform"\nshare = 0.5\n'
-        '[compression]\nmode = "dense"\nbits = 8\n'
-        '[local]\nschedule = "step"\nstep-rounds = 4'
+        'q-min = 2\ncoverage-rounds = 3\n[compression]\nmode = "dense"\nbits = 8\n'
+        '[local]\nschedule = "step"\nstep-rounds = 4\n[limits]\nflops-per-round = 5e9\n'
+        "energy-j-per-round = 40"
     )
     assert strategy.clients.share == 0.5
     assert strategy.compression.bits == 8
     assert strategy.local.step_rounds == 4
+    assert (strategy.clients.q_min, strategy.clients.coverage_rounds) == (2, 3)
+    assert strategy.limits.flops_per_round == 5e9
+    assert strategy.limits.energy_j_per_round == 40.0
 
 
 def test_a_wrong_choice_of_selector_is_one_mistake_and_not_two():

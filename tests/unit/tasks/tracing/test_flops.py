@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedfreeze.errors import LayoutError
 from tasks.tracing import trace
 from tests.unit.tasks.tracing.small_nets import Net
 
@@ -218,3 +219,71 @@ def test_a_step_of_everything_costs_what_torch_counts(model):
         for layer in layout
     )
     assert BATCH * per_example == counter.get_total_flops()
+
+
+def test_a_fourier_transform_costs_what_fft_libraries_say():
+    net = Net(
+        lambda net, x: net.head(torch.fft.rfft(net.base(x)).abs()),
+        base=nn.Linear(4, 16),
+        head=nn.Linear(9, 2),
+    )
+    found = trace(net, torch.rand(BATCH, 4), "net")["base"].costs
+    transform = 2.5 * 16 * 4  # 5/2 N log2 N for N real numbers
+    assert found.forward_flops == 2 * 4 * 16 + transform
+    assert found.inner_grad_flops == transform
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        (lambda h: torch.cdist(h[:, None], h[:, None] + 1)[:, 0], "aten::_cdist_forward"),
+        (lambda h: h @ torch.linalg.inv(h.T @ h), "aten::linalg_inv_ex.inverse"),
+        (lambda h: torch.linalg.eigvalsh(h.T @ h)[None] * h, "aten::_linalg_eigh.eigenvalues"),
+    ],
+)
+def test_an_operation_between_activations_without_a_formula_is_an_error_by_name(operation, name):
+    net = Net(lambda net, x: net.b(operation(net.a(x))), a=nn.Linear(4, 2), b=None)
+    net.b = nn.Linear(operation(torch.rand(BATCH, 2)).shape[1], 2)
+    with pytest.raises(LayoutError) as caught:
+        trace(net, torch.rand(BATCH, 4), "net")
+    assert str(caught.value).startswith(f'model "net": the operation {name.partition(".")[0]}')
+    assert str(caught.value).endswith(
+        ' runs in layer "a", and there is no formula for what it costs; write the step with matrix '
+        "products, convolutions, norms or products, or add a formula to tasks/tracing/flops.py"
+    )
+
+
+def test_an_operator_of_the_users_own_is_an_error_too():
+    with torch.library._scoped_library("fedfreeze_test", "FRAGMENT") as library:
+        library.define("double(Tensor x) -> Tensor")
+        library.impl("double", lambda x: x * 2, "CPU")
+        double = torch.ops.fedfreeze_test.double
+        net = Net(lambda net, x: net.b(double(x)), b=nn.Linear(4, 2))
+        with pytest.raises(LayoutError) as caught:
+            trace(net, torch.rand(BATCH, 4), "net")
+    assert str(caught.value).startswith(
+        'model "net": the operation fedfreeze_test::double runs in layer "b", and there is no'
+    )
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        torch.sigmoid,
+        functional.gelu,
+        lambda h: h.softmax(-1),
+        lambda h: functional.max_pool1d(h[:, None], 2)[:, 0],
+        lambda h: h.cumsum(1).roll(1, 1),
+        lambda h: torch.cat([h, h.flip(1)], 1).sort(1).values,
+        lambda h: functional.interpolate(h[:, None], scale_factor=2.0)[:, 0],
+        lambda h: functional.pad(h, (1, 2)),
+        lambda h: functional.dropout(h, 0.5),
+        lambda h: h - h.mean(1, keepdim=True) / h.std(1, keepdim=True),
+    ],
+)
+def test_what_touches_each_element_a_few_times_is_free(operation):
+    net = Net(lambda net, x: net.b(operation(net.a(x))), a=nn.Linear(4, 8), b=None)
+    net.b = nn.Linear(operation(torch.rand(BATCH, 8)).shape[1], 2)
+    layout = trace(net, torch.rand(BATCH, 4), "net")
+    products = [4 * 8, net.b.in_features * 2]
+    assert [layer.costs.forward_flops for layer in layout] == [2 * n for n in products]

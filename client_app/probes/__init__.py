@@ -1,0 +1,1 @@
+"""What a board says about itself: memory, processor, heat, battery. Nothing here imports torch."""

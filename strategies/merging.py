@@ -1,0 +1,106 @@
+"""From the answers of a round to the next published model, or to a void round."""
+
+from __future__ import annotations
+
+from logging import WARNING
+
+from flwr.common.logger import log
+
+from fedfreeze.errors import FleetError
+from fedfreeze.layout import Layout
+from strategies.aggregation.step import global_step
+from strategies.clients import Clients
+from strategies.freeze.policy import ClientOutcome, RoundOutcome
+from strategies.methods import Method
+from strategies.published import Published
+from strategies.round_result import RoundResult
+
+# After so many void rounds in a row nothing is going to get better by itself.
+MOST_VOID_ROUNDS = 3
+
+
+class Quorum:
+    """Says which rounds are void, and ends a run in which too many of them are in a row.
+
+    Args:
+        share: of the clients asked that must answer in time; who sat out does not count.
+
+    Attributes:
+        void_rounds: in a row until now.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self.void_rounds = 0
+
+    def meets(self, result: RoundResult) -> bool:
+        """Whether enough answered in time to merge; sets ``result.void``.
+
+        Raises:
+            FleetError: this is the third void round in a row.
+        """
+        arrived = len(_in_time(result))
+        expected = len(result.asked) - len(set(result.sat_out) & set(result.asked))
+        result.void = arrived == 0 or arrived < self._share * expected
+        if not result.void:
+            self.void_rounds = 0
+            return True
+        self.void_rounds += 1
+        why = "; ".join(
+            [f"{i}: {reason}" for i, reason in sorted(result.failed.items())]
+            + [f"{i}: late" for i in result.late]
+            + [f"{i} sat out: {reason}" for i, reason in sorted(result.sat_out.items())]
+        )
+        text = (
+            f"round {result.number} is void: {arrived} of {expected} clients answered in time, "
+            f"the quorum is {self._share:g} ({why or 'nobody was asked'})"
+        )
+        log(WARNING, text)
+        if self.void_rounds >= MOST_VOID_ROUNDS:
+            raise FleetError(f"{self.void_rounds} void rounds in a row; the last one: {text}")
+        return False
+
+
+def merged(
+    result: RoundResult,
+    published: Published,
+    *,
+    layout: Layout,
+    method: Method,
+    clients: Clients,
+    learning_rate: float,
+) -> RoundOutcome:
+    """Publish the next version from the updates that came in time, and accept their packets.
+
+    The outcome is what the policy learns from; its validation loss is for others to measure.
+
+    Raises:
+        RunError: the model would leave the finite numbers.
+    """
+    result.used = _in_time(result)
+    updates = [u for i in result.used if (u := result.answers[i].update) is not None]
+    step = global_step(layout, updates, method, published.arrays)
+    published.advance(step.steps)
+    for device_id in result.used:
+        report = result.answers[device_id].report
+        clients[device_id].accepted = (result.number, report.packet_digest)
+    return RoundOutcome(
+        number=result.number,
+        learning_rate=learning_rate,
+        clients={
+            i: ClientOutcome(
+                result.answers[i].plan,
+                float(result.answers[i].report.examples),
+                result.answers[i].measures,
+            )
+            for i in result.used
+        },
+        movement=step.movement,
+        step_norm=step.norm,
+        validation_loss=None,
+    )
+
+
+def _in_time(result: RoundResult) -> tuple[str, ...]:
+    """In device-id order, so that the order of arrival changes no bit."""
+    return tuple(sorted(set(result.answers) - set(result.late)))
