@@ -31,7 +31,7 @@ as a knapsack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -136,10 +136,7 @@ def local_training_bytes(
     Raises:
         LayoutError: a trained layer is not of the layout.
     """
-    places = _places(layout, trained)
-    shallowest = min(places, default=len(layout))
-    phases = training_phases(layout, shallowest, batch_size, optimizer_slots)
-    return LIBRARY_BYTES + max(phase.bytes_of(places) for phase in phases)
+    return _peak_bytes(layout, trained, training_phases, batch_size, optimizer_slots)
 
 
 def training_memory_bytes(
@@ -150,10 +147,22 @@ def training_memory_bytes(
     Raises:
         LayoutError: a trained layer is not of the layout.
     """
-    places = _places(layout, trained)
+    return _peak_bytes(layout, trained, round_phases, batch_size, optimizer_slots)
+
+
+def _peak_bytes(
+    layout: Layout,
+    trained: Collection[str],
+    phases: Callable[[Layout, int, int, int], tuple[Phase, ...]],
+    batch_size: int,
+    optimizer_slots: int,
+) -> float:
+    places = [layout.names.index(name) for name in layout.ordered(trained)]
     shallowest = min(places, default=len(layout))
-    phases = round_phases(layout, shallowest, batch_size, optimizer_slots)
-    return LIBRARY_BYTES + max(phase.bytes_of(places) for phase in phases)
+    worst = max(
+        phase.bytes_of(places) for phase in phases(layout, shallowest, batch_size, optimizer_slots)
+    )
+    return LIBRARY_BYTES + worst
 
 
 def _activation_bytes(layout: Layout, shallowest: int) -> float:
@@ -168,7 +177,3 @@ def _activation_bytes(layout: Layout, shallowest: int) -> float:
 
 def _sums(*by_layer: Sequence[float]) -> tuple[float, ...]:
     return tuple(map(sum, zip(*by_layer, strict=True)))
-
-
-def _places(layout: Layout, trained: Collection[str]) -> list[int]:
-    return [layout.names.index(name) for name in layout.ordered(trained)]
