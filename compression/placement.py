@@ -71,7 +71,8 @@ def place(units: Units, counts: Ints, indices: Ints, flags: Ints | None = None) 
         units: what is coded together.
         counts: kept values of each unit.
         indices: of the kept values in the flat vector, ascending.
-        flags: chosen before, for about the same values; None to choose.
+        flags: chosen before, for about the same values; None to choose. Units of which a decoder
+            would not accept so many classes go without.
     """
     return _placed(
         units, counts, indices, _chosen(units, counts, indices) if flags is None else flags
@@ -95,6 +96,8 @@ def _placed(units: Units, counts: Ints, indices: Ints, flags: Ints) -> Placement
     in_rows, column, inner = axes.split(indices)
     crowd = Crowd.of(axes, in_rows, column)
     classes = Classes.of(axes, in_rows, crowd.in_columns, flags)
+    if not classes.allowed.all():  # flags chosen for other values: one more class is too many
+        return _placed(units, counts, indices, np.where(classes.allowed, flags, 0))
     subsets, order, group = classes.subsets(in_rows, column, inner)
     return Placement(subsets, order, flags, classes, group)
 

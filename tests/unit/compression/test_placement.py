@@ -87,3 +87,25 @@ def test_zones_of_values_are_those_of_their_groups():
 
 def test_vectors_and_joined_tensors_have_no_classes():
     assert place(units_of((500,)), np.array([100]), np.arange(100)).flags.tolist() == [0]
+
+
+@pytest.mark.parametrize("flags", [ROWS, COLUMNS, ROWS | COLUMNS])
+@pytest.mark.parametrize("shape", [(10, 128), (128, 10), (4, 9), (60, 60)])
+@pytest.mark.parametrize("seed", range(4))
+def test_flags_chosen_for_other_values_are_dropped_where_a_decoder_would_refuse_them(
+    shape, flags, seed
+):
+    rng = np.random.default_rng(seed)
+    density = np.minimum(np.exp(rng.normal(-3, 3, (shape[0], 1)) + rng.normal(0, 2, shape[1])), 1)
+    indices = np.flatnonzero(rng.random(shape).reshape(-1) < density.reshape(-1))
+    given = np.array([flags, 0])
+    found = place(units_of(shape, (5,)), np.array([len(indices), 0]), indices, given)
+
+    taken = np.zeros(shape, np.int64)
+    taken.reshape(-1)[indices] = 1
+    by_row = [int(count).bit_length() for count in taken.sum(axis=1)]
+    by_column = [int(count).bit_length() for count in taken.sum(axis=0)]
+    groups = max(by_row) * bool(flags & ROWS) + max(by_column) * bool(flags & COLUMNS)
+    groups -= flags == ROWS | COLUMNS
+    fits = 6 * (groups * shape[0] + shape[1]) <= shape[0] * shape[1]
+    assert found.flags.tolist() == [flags if fits else 0, 0]
