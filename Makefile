@@ -31,13 +31,14 @@ format: $(STAMP)  ## Rewrite the code in the project's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-fuzz: $(STAMP)  ## Decode 100,000 damaged packets
+fuzz: $(STAMP)  ## Decode 100,000 damaged packets, encode 20,000 random updates
 	@FEDFREEZE_MUTANTS=100000 $(BIN)/pytest -q tests/unit/compression/test_decode.py $(ARGS)
+	@FEDFREEZE_CASES=20000 $(BIN)/pytest -q --timeout 0 tests/property/test_encoder_properties.py $(ARGS)
 
 bench-codec: $(STAMP)  ## Bytes, error, speed and memory of the codec (ARGS="--help" lists options)
 	@$(BIN)/python experiments/codec/benchmark.py $(ARGS)
 
-bench-devices: $(STAMP)  ## Memory that training takes, predicted and measured (ARGS="--help" lists options)
+bench-devices: $(STAMP)  ## Costs and plans against formulas, bounds and real training (ARGS="--quick")
 	@$(BIN)/python experiments/devices/benchmark.py $(ARGS)
 
 install: $(STAMP)  ## Make ./.venv, or renew it when pyproject.toml has changed

@@ -140,7 +140,10 @@ def facts_of(
 
 def _link(state_dir: Path) -> Link:
     """What the node kept of its messages; nothing where several share the folder."""
-    folders = list((state_dir / "measured").glob("*"))
+    try:
+        folders = list((state_dir / "measured").iterdir())
+    except (OSError, ValueError):  # nothing was measured, or only the node's own user may look
+        return Link()
     return link_of(folders[0]) if len(folders) == 1 else Link()
 
 
@@ -157,8 +160,17 @@ def _supernode_runs(system: SystemFiles) -> bool:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
-    return next((f for f in (folder, *folder.parents) if f.exists()), Path("/"))
+    """The folder, or the nearest one above it that this user can see."""
+    return next((f for f in (folder, *folder.parents) if _is_there(f)), Path("/"))
+
+
+def _is_there(folder: Path) -> bool:
+    """Unlike ``Path.exists``, no error where a folder above it may not be looked into."""
+    try:
+        folder.stat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _can_write(folder: Path) -> bool:

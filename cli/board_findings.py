@@ -7,6 +7,7 @@ its next start a surprise. Every judgement is pure, and says nothing where a sen
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -95,11 +96,12 @@ def _torch(facts: BoardFacts) -> Iterator[Finding]:
 def _state(facts: BoardFacts) -> Iterator[Finding]:
     if not facts.can_write:
         user = _FLOWER_USER if facts.user is None else facts.user
+        folder = shlex.quote(str(facts.state_dir))
         yield Finding(
             "problem",
             "disk",
             f"{facts.state_dir} cannot be written, and what a board has not sent yet lives there",
-            f"sudo mkdir -p {facts.state_dir} && sudo chown {user} {facts.state_dir}  (Flower's "
+            f"sudo mkdir -p {folder} && sudo chown {user} {folder}  (Flower's "
             f"images run as user {_FLOWER_USER})",
         )
     if facts.free_disk_bytes is not None and facts.free_disk_bytes < _LITTLE_DISK_BYTES:
@@ -155,7 +157,8 @@ def _threads(facts: BoardFacts) -> Iterator[Finding]:
     if quota is None:
         return
     asked = facts.env.get("OMP_NUM_THREADS", "")
-    threads = int(asked) if asked.isdigit() else facts.processor.cores
+    allowed = facts.processor.allowed or facts.processor.cores
+    threads = int(asked) if asked.isdecimal() else allowed
     if threads is not None and threads > max(1, math.ceil(quota)):
         yield Finding(
             "warning",
@@ -242,7 +245,7 @@ def _link(facts: BoardFacts) -> Iterator[Finding]:
     if facts.profile is None:
         return
     set_to = facts.env.get(_CHUNK_KEY, "")
-    chunk_bytes = int(set_to) if set_to.isdigit() else _CHUNK_BYTES
+    chunk_bytes = int(set_to) if set_to.isdecimal() else _CHUNK_BYTES
     uplink = facts.profile.uplink.value * (1 - facts.profile.uplink.spread)
     most = uplink * _TRANSFER_S
     if chunk_bytes > most:

@@ -28,6 +28,7 @@ COMMANDS = {
     "check": "cli.check",
     "policies": "cli.policies",
     "data": "cli.data",
+    "plan": "cli.plan",
     "run": "cli.run",
     "train-central": "cli.train_central",
     "doctor": "cli.doctor",

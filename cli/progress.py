@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cli.rounds import Record, RunFigures, score_of
 from fedfreeze import units
 from fedfreeze.units import Dimension
+
+_J_A_KWH = 3.6e6
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BOILERPLATE = re.compile(
@@ -39,7 +41,9 @@ def round_line(record: Record) -> str:
             ("clients_used", "used", True),
             ("clients_failed", "failed", True),
             ("clients_late", "late", False),
+            ("clients_lost", "lost", False),
             ("clients_sat_out", "sat out", False),
+            ("clients_away", "away", False),
         )
         if record.get(key) is not None and (always or record[key])
     ]
@@ -58,8 +62,10 @@ def round_line(record: Record) -> str:
     return "  ".join(parts)
 
 
-def summary_lines(run: RunFigures, elapsed_s: float, files: Mapping[str, Path]) -> list[str]:
-    """The end of a finished run: figures, then where everything is."""
+def summary_lines(
+    run: RunFigures, elapsed_s: float, files: Mapping[str, Path], predicted: Sequence[str] = ()
+) -> list[str]:
+    """The end of a finished run: figures, how far they were predicted, then where everything is."""
     lines = []
     if run.score is not None:
         counted = min(run.rounds, 3)
@@ -79,6 +85,9 @@ def summary_lines(run: RunFigures, elapsed_s: float, files: Mapping[str, Path]) 
     if run.simulated_s is not None:
         line += f"  ({units.written(run.simulated_s, Dimension.SECONDS)} on the simulated boards)"
     lines.append(line)
+    if (energy_j := run.modelled_energy_total_j) is not None:
+        lines.append(f"energy     {_energy(energy_j)} modelled on the simulated boards")
+    lines += predicted
     width = max((len(name) for name in files), default=0)
     lines += [f"{name:<{max(width, 10)}} {path}" for name, path in files.items()]
     return lines
@@ -133,12 +142,18 @@ def _against(name: str, ratio: float) -> str:
     return f"{words} {'as' if words == 'as much' else 'than'} {name}"
 
 
+def _energy(energy_j: float) -> str:
+    """Joules, and kilowatt-hours from a tenth of one on."""
+    if energy_j >= 0.1 * _J_A_KWH:
+        return f"{energy_j / _J_A_KWH:.3g} kWh"
+    return units.written(energy_j, Dimension.JOULES)
+
+
 def _void(record: Record) -> str:
     """A void round changed nothing; say how many of those asked answered in time."""
     asked, failed = record.get("clients_asked"), record.get("clients_failed")
     if asked is None or failed is None:
         return "void"
-    answered = asked - failed - (record.get("clients_late") or 0)
-    return f"void: {answered} of {asked} answered" + (
-        " in time" if record.get("clients_late") else ""
-    )
+    missed = (record.get("clients_late") or 0) + (record.get("clients_lost") or 0)
+    answered = asked - failed - missed
+    return f"void: {answered} of {asked} answered" + (" in time" if missed else "")

@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 _LAST = 3
 _SCORE = re.compile(r"test_(?!loss$)([a-z][a-z0-9_]{0,39})")
 _WORST = re.compile(r"client_[a-z][a-z0-9_]{0,39}_worst_tenth")
-_FIGURE = re.compile(r"(test|validation|clients?)_.*|.*_(bytes|s|share)|rounds")
+_FIGURE = re.compile(r"(test|validation|clients?)_.*|.*_(bytes|s|j|share)|rounds")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class RunFigures:
         worst_tenth: mean over the last three rounds of what the worst served tenth of clients get.
         download_bytes: what the server handed to Flower for all clients, in all rounds.
         dense_download_bytes: what it would have been with the whole model in each order.
+        modelled_energy_total_j: of the simulated boards in all rounds; None where boards are real.
     """
 
     rounds: int
@@ -46,6 +47,7 @@ class RunFigures:
     worst_tenth: float | None = None
     download_bytes: int | None = None
     dense_download_bytes: int | None = None
+    modelled_energy_total_j: float | None = None
 
     @property
     def upload_ratio(self) -> float | None:
@@ -112,7 +114,6 @@ def figures(records: Sequence[Record]) -> RunFigures:
     metric = scores[-1][0] if scores else None
     last = [value for name, value in scores if name == metric][-_LAST:]
     worst = [r[key] for r in records for key in r if _WORST.fullmatch(key)][-_LAST:]
-    totals = [r["simulated_total_s"] for r in records if r.get("simulated_total_s") is not None]
     return RunFigures(
         rounds=len(records),
         metric=metric,
@@ -123,7 +124,8 @@ def figures(records: Sequence[Record]) -> RunFigures:
         download_bytes=_sum(records, "download_bytes"),
         dense_download_bytes=_sum(records, "dense_download_bytes"),
         wall_s=_sum(records, "wall_s"),
-        simulated_s=totals[-1] if totals else None,
+        simulated_s=_latest(records, "simulated_total_s"),
+        modelled_energy_total_j=_latest(records, "modelled_energy_total_j"),
     )
 
 
@@ -153,3 +155,8 @@ def _fault(record: Record) -> str | None:
 def _sum(records: Sequence[Record], key: str) -> Any:
     values = [record[key] for record in records if record.get(key) is not None]
     return sum(values) if values else None
+
+
+def _latest(records: Sequence[Record], key: str) -> Any:
+    values = [record[key] for record in records if record.get(key) is not None]
+    return values[-1] if values else None

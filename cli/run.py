@@ -14,6 +14,7 @@ import typer
 from cli import request
 from cli.follow import Say
 from cli.interrupt import EXIT_CODE, stoppable
+from cli.predictions import prediction_lines, predictions_of
 from cli.preflight import preflight
 from cli.progress import summary_lines
 from cli.request import Request
@@ -123,7 +124,8 @@ def attend(
         print(plain_json.text(outcome(folder, failure, elapsed_s, stopped=stopped)))
     elif failure is None and not stopped:
         run_figures = figures(read_rounds(folder.rounds))
-        for line in ["", *summary_lines(run_figures, elapsed_s, files(folder))]:
+        predicted = prediction_lines(_predictions(folder))
+        for line in ["", *summary_lines(run_figures, elapsed_s, files(folder), predicted)]:
             say(line)
     if stopped:
         raise typer.Exit(EXIT_CODE)
@@ -217,6 +219,7 @@ def outcome(
         "state": state,
         "name": folder.name,
         **_figures(folder),
+        "predictions": _predictions(folder) or None,
         "elapsed_s": round(elapsed_s, 3),
         "files": {word: str(path) for word, path in files(folder).items()},
         "error": None if failure is None else vars(failure),
@@ -241,7 +244,16 @@ def _figures(folder: RunFolder) -> dict[str, Any]:
         "dense_download_bytes": run.dense_download_bytes,
         "traffic_ratio": run.traffic_ratio,
         "simulated_s": run.simulated_s,
+        "modelled_energy_total_j": run.modelled_energy_total_j,
     }
+
+
+def _predictions(folder: RunFolder) -> dict[str, dict[str, float]]:
+    """How far predictions were off; nothing where the run's state cannot be read."""
+    with contextlib.suppress(StateError):
+        status = folder.read_status()
+        return predictions_of(None if status is None else status.summary)
+    return {}
 
 
 def _printer(stream: Any) -> Say:

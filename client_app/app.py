@@ -9,14 +9,18 @@ import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from client_app.condition import condition_now
 from client_app.initial import initial_digests
-from client_app.link_log import Arrival, remember
+from client_app.link_log import Arrival, remember, transfer_in
+from client_app.probes.peak import MemoryPeak, ProcessPeak
+from client_app.report import measured_cost
 from client_app.resources import Identity, capacity_now, identify, measured_dir
 from client_app.round import BoardRound, examples_of, strategy_of
 from device_profiles.energy.choice import energy_meter
 from device_profiles.energy.reading import EnergyReading
 from device_profiles.system_files import SystemFiles
 from fedfreeze.code_digest import code_digest
+from fedfreeze.condition import Condition
 from fedfreeze.messages import (
     MODEL_FORMAT,
     PACKET_FORMAT,
@@ -36,7 +40,7 @@ app = ClientApp()
 
 @app.query("resources")
 def resources(message: Message, context: Context) -> Message:
-    """Say who this node is, what it can do, and how many examples it holds."""
+    """Say who this node is, what it can do, how it is, and how many examples it holds."""
     query = ResourceQuery.from_record(message.content.get("query"))
     check_protocol(query.protocol)
     who = identify(context)
@@ -49,6 +53,7 @@ def resources(message: Message, context: Context) -> Message:
         round_number=query.round_number,
         device=strategy.local.device,
     )
+    condition = Condition() if who.simulated else condition_now(SystemFiles())
     examples = examples_of(who, query.strategy, query.data_dir)
     report = ResourceReport(
         protocol=PROTOCOL,
@@ -58,6 +63,7 @@ def resources(message: Message, context: Context) -> Message:
         capacity=json.dumps(capacity.to_json()),
         examples=len(examples),
         initial=initial_digests(strategy),
+        condition=json.dumps(condition.to_json()),
     )
     return Message(RecordDict({"report": report.to_record()}), reply_to=message)
 
@@ -68,7 +74,7 @@ def train(message: Message, context: Context) -> Message:
     order = TrainOrder.from_record(message.content.get("order"))
     check_protocol(order.protocol)
     who = identify(context)
-    _note(message, who)
+    arrival = _note(message, who)
     if who.simulated:
         # Simulated boards share a machine, and sums of several threads differ in their last bits.
         torch.set_num_threads(1)
@@ -81,12 +87,22 @@ def train(message: Message, context: Context) -> Message:
     meter = None if who.simulated else energy_meter(SystemFiles(), None)
     if meter is not None:
         meter.start()
-    reply = BoardRound(order, who).play(came, by_packets=by_packets)
+    board = BoardRound(order, who)
+    peak = _peak(board)
+    if peak is not None:
+        # The message that brought them is in memory already.
+        peak.start(len(came))
+    reply = board.play(came, by_packets=by_packets)
     content = RecordDict({"report": reply.report.to_record()})
     if meter is not None and (energy := _energy(meter.stop())) is not None:
         content["energy"] = energy.to_record()
     if reply.packet is not None:
         content["packet"] = packed(reply.packet, PACKET_FORMAT)
+        if not who.simulated:
+            content["measured"] = measured_cost(
+                memory_bytes=None if peak is None else peak.stop(),
+                download_s=transfer_in(measured_dir(who), arrival, message.metadata.ttl),
+            ).to_record()
     return Message(content, reply_to=message)
 
 
@@ -103,11 +119,28 @@ def _energy(reading: EnergyReading) -> EnergyReport | None:
     )
 
 
-def _note(message: Message, who: Identity) -> None:
-    """Keep when a message reached a real board, for what it tells of the link."""
+def _peak(board: BoardRound) -> MemoryPeak | None:
+    """What tells the memory of a round; None where it is not this process's alone.
+
+    Simulated boards share processes that live on, and a GPU has memory that the kernel does not
+    count.
+    """
+    if board.who.simulated or board.device.type != "cpu":
+        return None
+    return ProcessPeak(SystemFiles())
+
+
+def _note(message: Message, who: Identity) -> Arrival:
+    """When a message came; a real board keeps it, for what it tells of the link."""
+    now_s = time.time()
+    arrival = Arrival(
+        _content_bytes(message.content),
+        waited_s=now_s - message.metadata.created_at,
+        clock_s=now_s - time.monotonic(),
+    )
     if not who.simulated:
-        waited_s = time.time() - message.metadata.created_at
-        remember(measured_dir(who), Arrival(_content_bytes(message.content), waited_s))
+        remember(measured_dir(who), arrival)
+    return arrival
 
 
 def _content_bytes(content: RecordDict) -> int:

@@ -107,7 +107,7 @@ def train_pooled(
     model = task.build().to(device)
     load_arrays(model, initial)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = optimizer_of(parameters, local, local.learning_rate)
+    optimizer = optimizer_of([parameters], local, local.learning_rate)
     least = 2 if any(isinstance(m, BatchNorm) for m in model.modules()) else 1
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
     order = np.random.default_rng([seed, _ORDER])

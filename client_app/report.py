@@ -13,8 +13,16 @@ from compression import summary
 from fedfreeze.capacity import Capacity
 from fedfreeze.code_digest import code_digest
 from fedfreeze.layout import Arrays, Layout
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PROTOCOL, TrainOrder, TrainReport
-from fedfreeze.plan import Plan
+from fedfreeze.messages import (
+    NO_LOSS,
+    NO_ROUND,
+    NO_TEXT,
+    NO_VALUE,
+    PROTOCOL,
+    MeasuredCost,
+    TrainOrder,
+    TrainReport,
+)
 from strategies.aggregation.step import l2_norm
 from strategies.local_step import GradientNorms
 
@@ -78,6 +86,7 @@ class Reporter:
             measures=measures,
             packet_digest=sent.pending.digest,
             train_loss=trained.loss,
+            train_loss_rms=NO_LOSS if trained.loss_rms is None else trained.loss_rms,
             train_s=trained.train_s,
             residual_norm=l2_norm(state.residual[name] for name in sorted(state.residual)),
             residual_rounding_norm=sent.rounding_norm,
@@ -87,14 +96,12 @@ class Reporter:
         )
 
 
-def plan_text(own: Plan, suggestion: Plan) -> str:
-    """The report's ``plan``: nothing if it is the suggestion.
-
-    They may differ in the predicted cost, which moves with every measurement.
-    """
-    if replace(own, cost=None) == replace(suggestion, cost=None):
-        return NO_TEXT
-    return compact(own.to_json())
+def measured_cost(*, memory_bytes: int | None, download_s: float | None) -> MeasuredCost:
+    """What is sent of what a real board measured; None is what it could not."""
+    return MeasuredCost(
+        memory_bytes=NO_VALUE if memory_bytes is None else float(memory_bytes),
+        download_s=NO_VALUE if download_s is None else download_s,
+    )
 
 
 def measures_text(delta: Arrays, published: Arrays, norms: GradientNorms, layout: Layout) -> str:

@@ -9,10 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import torch
 from pydantic import ValidationError
 
 from client_app.assembly import NoModelError, assembled
-from client_app.report import Reply, Reporter, measures_text, plan_text, residuals_text
+from client_app.report import Reply, Reporter, measures_text, residuals_text
 from client_app.resources import Identity, capacity_now
 from client_app.settling import Outcome, Sent, send, settle, without_feedback
 from client_app.store import BoardState, BoardStore, folder_name
@@ -27,13 +28,16 @@ from strategies import schema
 from strategies.bounds import board_for
 from strategies.envelope import EnvelopeBound
 from strategies.freeze import policy_for
+from strategies.freeze.policy import RoundView
 from strategies.layer_wishes import floors_of, importance_of
 from strategies.local_step import Chain, GradientNorms
 from strategies.methods import method_for
 from strategies.movement import too_far
 from strategies.orders import ORDER_BYTES, limits
-from strategies.planner import Load, as_advice, fit
+from strategies.own_plan import own_plan, plan_text
+from strategies.planner import Load
 from strategies.schedule import learning_rate
+from strategies.selection import RULES
 from tasks.dataset import Examples
 from tasks.loading import load
 
@@ -106,6 +110,11 @@ class BoardRound:
             fingerprint=self.layout.fingerprint,
         )
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model trains; a simulated board has no GPU."""
+        return chosen_device("cpu" if self.who.simulated else self.strategy.local.device)
+
     def play(self, came: bytes, *, by_packets: bool = False) -> Reply:
         """Settle, plan, train, encode, store.
 
@@ -151,37 +160,31 @@ class BoardRound:
         return Reply(report, sent.pending.packet)
 
     def _own_plan(self, suggestion: Plan, model_bytes: int) -> Plan:
-        """The suggestion, fitted again to what the board can do now; it may only shrink.
-
-        Packet and envelope share the uplink. Where the reply may weigh more than the server took it
-        to weigh, as with a plan of the board's own in it, the plan is fitted again with that.
-        """
+        """The suggestion, fitted again to what the board can do now."""
         wanted = self.strategy
         asked = limits(self.layout, wanted.clients, wanted.compression, wanted.local, wanted.limits)
-        asked = replace(asked, epochs=suggestion.epochs, batch_size=suggestion.batch_size)
-        bound = EnvelopeBound(wanted, self.layout, self.who.device_id)
-        board = board_for(asked, self.profile)
-        brought = model_bytes + ORDER_BYTES
-        envelope_bytes = self.order.envelope_bytes
-        while True:
-            own = fit(
-                as_advice(suggestion),
-                layout=self.layout,
-                capacity=self.capacity,
-                limits=asked,
-                load=Load(len(self.examples), brought, envelope_bytes, board),
-            )
-            budget = min(own.upload_budget_bytes, suggestion.upload_budget_bytes)
-            own = replace(own, upload_budget_bytes=budget)
-            needed = bound.most_bytes(own.trained, budget, plan=plan_text(own, suggestion))
-            if needed <= envelope_bytes:
-                return own
-            envelope_bytes = needed
+        load = Load(
+            len(self.examples),
+            model_bytes + ORDER_BYTES,
+            self.order.envelope_bytes,
+            board_for(asked, self.profile),
+        )
+        return own_plan(
+            suggestion,
+            layout=self.layout,
+            capacity=self.capacity,
+            limits=asked,
+            load=load,
+            bound=EnvelopeBound(wanted, self.layout, self.who.device_id),
+        ).plan
 
     def _train(self, plan: Plan, published: Arrays, norms: GradientNorms) -> Trained:
         local, number = self.strategy.local, self.order.round_number
         policy = policy_for(self.strategy.freeze, self.layout)
         method = method_for(self.strategy.method, self.layout)
+        rounds, seed = self.strategy.rounds, self.strategy.seed
+        rate = learning_rate(local, number, rounds)
+        view = RoundView(number, rounds, rate, seed)
         return train(
             self.task,
             published,
@@ -189,10 +192,11 @@ class BoardRound:
             plan,
             layout=self.layout,
             local=local,
-            learning_rate=learning_rate(local, number, self.strategy.rounds),
-            seed=_seed(self.strategy.seed, number, self.who.device_id),
-            device=chosen_device("cpu" if self.who.simulated else local.device),
-            step=Chain([norms, policy.watch(), method.local_step()]),
+            learning_rate=rate,
+            seed=_seed(seed, number, self.who.device_id),
+            device=self.device,
+            step=Chain([norms, policy.watch(view), method.local_step()]),
+            wants_rms=RULES[self.strategy.clients.selection].reads_losses,
         )
 
     def _send(
@@ -215,18 +219,21 @@ class BoardRound:
         )
         keeps = compression.error_feedback
         measured = norms.mean_squares() if compression.boost_by == "importance" else None
+        trained, budget_bytes = self.layout.ordered(plan.trained), plan.upload_budget_bytes
+        rule = compression.mask_rule(self.strategy.seed)
         sent = send(
             delta,
             settled if keeps else without_feedback(settled),
             self.layout,
-            self.layout.ordered(plan.trained),
-            budget_bytes=plan.upload_budget_bytes,
+            trained,
+            budget_bytes=budget_bytes,
             round_number=number,
             settings=compression.codec(len(self.examples)),
             rules=rules,
             before=published,
-            floors=floors_of(self.layout, compression.floors),
+            floors={} if rule else floors_of(self.layout, compression.floors),
             importance=importance_of(self.layout, compression.boost, measured),
+            mask=rule.mask(self.layout, trained, budget_bytes, number) if rule else None,
         )
         left = sent.residual if keeps else {}
         state = replace(state, residual=left, pending=sent.pending, history=sent.history)

@@ -29,6 +29,7 @@ from client_app.store import BoardState, History, Pending
 from client_app.waiting import missed_rounds, waited
 from compression import (
     CodecSettings,
+    SharedMask,
     add,
     decode,
     encode,
@@ -107,7 +108,12 @@ def settle(
         return Settled(*before, "repeated", pending.rounding_norm)
     if accepted == (pending.round_number, pending.digest):
         return Settled(state.residual, state.history, "accepted")
-    returned = decode(pending.packet, layout, max_bytes=len(pending.packet))
+    returned = decode(
+        pending.packet,
+        layout,
+        max_bytes=len(pending.packet),
+        positions=pending.mask.positions(layout, layout.names) if pending.mask else None,
+    )
     residual, lost = _kept(add(state.residual, returned.update), precision)
     old = pending.history_before.since
     since = {**state.history.since, **{n: old[n] for n in returned.layers if n in old}}
@@ -127,6 +133,7 @@ def send(
     before: Arrays,
     floors: Mapping[str, int] = _NOTHING,
     importance: Mapping[str, Any] = _NOTHING,
+    mask: SharedMask | None = None,
 ) -> Sent:
     """The packet of ``delta + residual``, and the residual after it.
 
@@ -156,6 +163,7 @@ def send(
         settings=settings,
         floors=floors,
         importance=importance,
+        positions=mask.positions(layout, layers) if mask else None,
         ranges=ranges,
     )
     left, lost = _kept({**residual, **subtract(update, encoded.decoded)}, rules.precision)
@@ -166,6 +174,7 @@ def send(
         settled.residual,
         settled.history,
         settled.rounding_norm,
+        mask,
     )
     carried = () if encoded.empty else layers
     since = _since(settled.history, layout, left, carried, round_number)

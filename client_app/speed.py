@@ -40,6 +40,7 @@ class SpeedKey:
         governors, most_hz: by which the clock is set, and how far.
         is_slowed: whether heat or under-voltage hold the clock down; None where nothing says it.
         torch: its version.
+        allowed: on how many of the cores this process may run.
     """
 
     device: str
@@ -51,6 +52,7 @@ class SpeedKey:
     most_hz: int | None
     is_slowed: bool | None
     torch: str
+    allowed: int | None = None
 
 
 class Workload(Protocol):
@@ -79,6 +81,7 @@ def speed_key(system: SystemFiles, device: str) -> SpeedKey:
         most_hz=processor.most_hz,
         is_slowed=heat_now(system).is_slowed,
         torch=torch,
+        allowed=processor.allowed,
     )
 
 
@@ -88,7 +91,7 @@ def kept_flops_per_s(folder: Path, key: SpeedKey) -> float | None:
         document = json.loads((folder / FILE).read_text("utf-8"))
         kept = document["format"] == _FORMAT and document["key"] == _plain(key)
         flops_per_s = float(document["flops_per_s"]) if kept else 0.0
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return flops_per_s if math.isfinite(flops_per_s) and flops_per_s > 0 else None
 

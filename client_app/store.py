@@ -20,7 +20,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from compression import Half, Halves
+from compression import Half, Halves, SharedMask
 from fedfreeze.errors import StateError
 from fedfreeze.layout import Arrays
 
@@ -64,7 +64,8 @@ class Pending:
 
     ``residual_before`` and ``history_before`` are what they were when the round began, before any
     rule for residuals that wait was applied: doing the same round again starts from them.
-    ``rounding_norm`` is what rounding lost until then in that round.
+    ``rounding_norm`` is what rounding lost until then in that round. ``mask`` says which values the
+    packet carries, where it does not say so itself.
     """
 
     round_number: int
@@ -73,6 +74,7 @@ class Pending:
     residual_before: Arrays
     history_before: History = field(default_factory=History)
     rounding_norm: float = 0.0
+    mask: SharedMask | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class BoardStore:
                     **self._written("residual_before", pending.residual_before),
                     "history_before": _history_json(pending.history_before),
                     "rounding_norm": pending.rounding_norm,
+                    "mask": pending.mask and asdict(pending.mask),
                 },
                 "model": None
                 if state.model_version is None
@@ -187,6 +190,7 @@ class BoardStore:
                 residual_before=self._arrays(pending, "residual_before"),
                 history_before=_history(pending.get("history_before")) or History(),
                 rounding_norm=float(pending.get("rounding_norm", 0)),
+                mask=_mask(pending.get("mask")),
             ),
             model_version=model and int(model["version"]),
             model=load(self._read(self._models, model["blob"])) if model else {},
@@ -262,6 +266,13 @@ def _history(entry: Any) -> History | None:
         {str(layer): int(number) for layer, number in dict(since).items()},
         {str(layer): float(most) for layer, most in dict(entry.get("ranges", {})).items()},
     )
+
+
+def _mask(entry: Any) -> SharedMask | None:
+    """None where positions travel in the packet, as in all of earlier releases."""
+    if entry is None:
+        return None
+    return SharedMask(int(entry["seed"]), int(entry["round_number"]), int(entry["share"]))
 
 
 def _halves_bytes(halves: Halves) -> bytes:

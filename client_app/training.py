@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
+from client_app.example_losses import squares_of
 from client_app.freezing import Freezer
 from client_app.optimizer import optimizer_of
 from fedfreeze.errors import ConfigError, PlanError, RunError
@@ -37,11 +38,13 @@ class Trained:
         delta: trained minus published, for the float tensors of the trained layers.
         loss: mean over the examples of the last epoch, as they were seen.
         train_s: measured wall-clock seconds.
+        loss_rms: root mean square over the same losses of single examples; None if nobody asked.
     """
 
     delta: dict[str, NDArray[Any]]
     loss: float
     train_s: float
+    loss_rms: float | None = None
 
 
 def chosen_device(wanted: str) -> torch.device:
@@ -91,6 +94,20 @@ def batches(order: Tensor, size: int, *, at_least: int) -> tuple[Tensor, ...]:
     return parts
 
 
+def parts(batch: Tensor, size: int, *, at_least: int) -> tuple[Tensor, ...]:
+    """A batch in as few parts as have ``size`` examples at most, as even as they can be.
+
+    Larger ones only where one of them would have fewer than ``at_least``.
+
+    >>> [len(part) for part in parts(torch.arange(10), 3, at_least=2)]
+    [3, 3, 2, 2]
+    >>> [len(part) for part in parts(torch.arange(3), 2, at_least=2)]
+    [3]
+    """
+    count = min(-(-len(batch) // size), max(1, len(batch) // at_least))
+    return tuple(torch.tensor_split(batch, count))
+
+
 def train(
     task: Task,
     published: Arrays,
@@ -103,6 +120,7 @@ def train(
     seed: int,
     device: torch.device,
     step: LocalStep,
+    wants_rms: bool = False,
     clock: WallClock | None = None,
 ) -> Trained:
     """Train the plan's layers from the published model.
@@ -125,8 +143,6 @@ def train(
     freezer = Freezer(model, layout)
     freezer.train(plan.trained)
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    optimizer = optimizer_of(parameters.values(), local, learning_rate)
-    step.begin(parameters)
     least = 2 if any(isinstance(m, BatchNorm) for m in model.modules()) else 1
     if len(examples) < least:
         raise PlanError(
@@ -134,13 +150,21 @@ def train(
             "examples",
         )
     in_epoch = len(batches(torch.arange(len(examples)), plan.batch_size, at_least=least))
-    starts = stage_starts(plan, plan.epochs * in_epoch)
+    steps = plan.epochs * in_epoch
+    own = step.stage_starts(plan.stages, steps)
+    starts = stage_starts(plan, steps) if own is None else own
+    # One group where one rate serves all: fewer, larger operations.
+    groups = _by_layer(parameters, layout) if step.rate_scales(0, steps) else {"": parameters}
+    optimizer = optimizer_of(
+        [list(group.values()) for group in groups.values()], local, learning_rate
+    )
+    step.begin(parameters)
     prepare = task.prepare
     inputs, targets = examples.inputs.to(device), examples.targets.to(device)
     order, chance = np.random.default_rng(seed), np.random.default_rng([seed, _AUGMENTATION])
     part_size = len(examples) if plan.micro_batches == 1 else plan.micro_batch_size
-    at, stage, loss_sum = 0, -1, 0.0
-    for _ in range(plan.epochs):
+    at, stage, loss_sum, square_sum = 0, -1, 0.0, 0.0
+    for epoch in range(1, plan.epochs + 1):
         permutation = torch.from_numpy(order.permutation(len(examples))).to(device)
         loss_sum = 0.0
         for chosen in batches(permutation, plan.batch_size, at_least=least):
@@ -148,9 +172,10 @@ def train(
                 stage += 1
                 freezer.train(plan.stages[stage].layers)
             optimizer.zero_grad(set_to_none=True)
-            for part in batches(chosen, part_size, at_least=least):
+            for part in parts(chosen, part_size, at_least=least):
                 batch = prepare(task.augmented(inputs[part], chance))
-                loss = task.loss(model(batch), targets[part])
+                outputs = model(batch)
+                loss = task.loss(outputs, targets[part])
                 if not torch.isfinite(loss):
                     raise RunError(
                         f"local training diverged in step {at + 1}: the loss is {loss.item()}; "
@@ -161,16 +186,31 @@ def train(
                 share = len(part) / len(chosen)
                 (loss if share == 1 else loss * share).backward()  # type: ignore[no-untyped-call]
                 loss_sum += loss.item() * len(part)
+                if wants_rms and epoch == plan.epochs:
+                    square_sum += squares_of(task.loss, outputs, targets[part])
             step.after_backward(parameters)
             if local.clip_norm is not None:
                 nn.utils.clip_grad_norm_(list(parameters.values()), local.clip_norm)
+            if scales := step.rate_scales(at, steps):
+                for layer, group in zip(groups, optimizer.param_groups, strict=True):
+                    group["lr"] = learning_rate * scales[layer]
             optimizer.step()
             at += 1
     return Trained(
         delta=_delta(model, published, plan, layout),
         loss=loss_sum / len(examples),
         train_s=clock.now() - begin_s,
+        loss_rms=math.sqrt(square_sum / len(examples)) if wants_rms else None,
     )
+
+
+def _by_layer(
+    parameters: Mapping[str, nn.Parameter], layout: Layout
+) -> dict[str, dict[str, nn.Parameter]]:
+    groups: dict[str, dict[str, nn.Parameter]] = {}
+    for name, parameter in parameters.items():
+        groups.setdefault(layout.layer_of[name], {})[name] = parameter
+    return groups
 
 
 def _delta(

@@ -18,6 +18,7 @@ from compression.packet import EMPTY_PACKET_BYTES, packet_digest
 from compression.residual import add, scaled, subtract
 from compression.residual_summary import LayerResidual, summary
 from compression.settings import CodecSettings
+from compression.shared_mask import SharedMask
 from compression.value_ranges import value_ranges
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Half",
     "Halves",
     "LayerResidual",
+    "SharedMask",
     "add",
     "decode",
     "encode",

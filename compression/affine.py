@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compression.bits import Bools, Ints
 from compression.entropy import ENERGY_PER_BIT, entropy
 from compression.nested import LEVELS
-from compression.quantise import MAX_CELL, Floats, cells_of, offsets_of, zero_points
+from compression.quantise import DEAD_ZONE_UNIT, MAX_CELL, OFFSET_UNIT, Floats
 
 _LEAST_KEPT = 64
 _SKEWED = 0.15  # share of the rarer sign above which signs earn their bits
@@ -37,19 +38,28 @@ def affine_units(kept: Floats, counts: Ints, zones: Ints, step: float) -> Bools:
         own = slice(int(starts[number]), int(starts[number] + counts[number]))
         if np.ptp(kept[own].astype(np.float64)) > MAX_CELL * step:
             continue  # what lies beyond the last cell would come back with another sign
-        costs = [_cost(kept[own], zones[own], step, affine=affine) for affine in (False, True)]
-        chosen[number] = costs[1] + _ROW_BITS < costs[0]
+        part = kept[own].astype(np.float64)
+        signed = _cost(np.abs(part) / step - zones[own] / DEAD_ZONE_UNIT, affine=False)
+        skewed = _cost((part - part.min()) / step, affine=True)
+        chosen[number] = skewed + _ROW_BITS < signed
     return chosen
 
 
-def _cost(part: Floats, zones: Ints, step: float, *, affine: bool) -> float:
-    unit = np.zeros(len(part), np.int64)
-    mode = np.array([affine])
-    point = zero_points(part, np.array([len(part)]), mode)
-    cells, places = cells_of(part, zones, point[unit], mode[unit], step)
-    middle = np.where((cells == 0) | affine, offsets_of(cells, places, unit, mode) / 256, 0.5)
-    error = float(((places - middle) ** 2).sum())
-    return _bits(cells) + (0 if affine else len(part)) + error / ENERGY_PER_BIT
+def _cost(distances: NDArray[np.float64], *, affine: bool) -> float:
+    """Of values so many steps beyond the dead zone or the zero point (:mod:`compression.quantise`).
+
+    Written out for one unit, of which there may be dozens, each tried in every body.
+    """
+    cells = np.clip(np.floor(distances), 0, MAX_CELL)
+    off = distances - cells
+    at_offset = slice(None) if affine else cells == 0
+    if len(first := off[at_offset]):
+        offset = min(max(round(float(first.mean()) * OFFSET_UNIT), 0), OFFSET_UNIT - 1)
+        off[at_offset] += 0.5 - offset / OFFSET_UNIT
+    off -= 0.5
+    return (
+        _bits(cells.astype(np.int64)) + len(off) * (not affine) + float(off @ off) / ENERGY_PER_BIT
+    )
 
 
 def _bits(cells: Ints) -> float:

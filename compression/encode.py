@@ -79,7 +79,9 @@ def encode(
         round_number: written into the packet, from 0 to 2^32 - 1.
         settings: sparse, dense or literal.
         positions: ascending flat indices for each parameter tensor, for a mask that both ends
-            know: all of them are sent, and no index travels. Mode sparse only.
+            know: all of them are sent, or none where the budget is too small, and no index
+            travels. Of no positions at all the packet is empty. Mode sparse without a density
+            only.
         step: the quantiser's step instead of a search, rounded to float32. Mode sparse only.
         floors: least kept values of key layers, zeros not counted; what the budget cannot hold is
             in ``unmet_floors``. Mode sparse only.
@@ -101,6 +103,10 @@ def encode(
                 "no positions and no step", "some", f"mode {settings.mode} has no use for them"
             )
         return job.dense(settings) if settings.mode == "dense" else job.literal(settings, ranges)
+    if positions is not None and settings.density is not None:
+        raise refusal(
+            "shared positions or a density", "both", "all shared positions are sent: leave it out"
+        )
     if step is not None and not SMALLEST_STEP <= step <= LARGEST_FLOAT:
         raise refusal(
             f"a step from {SMALLEST_STEP:.3g} to {LARGEST_FLOAT:.3g}", repr(step), "scale the step"
@@ -171,7 +177,8 @@ class _Job:
         segments = self.segments
         values = Values.of(self._update, segments)
         shared = None if positions is None else flat_positions(positions, segments)
-        if not segments.layers or self._left_bytes <= 0:
+        nothing = shared is not None and not len(shared) and values.largest > 0
+        if not segments.layers or self._left_bytes <= 0 or nothing:
             return self._empty(wishes)
         proposer = Proposer(values, shared, wishes)
         # Thresholds beyond float32 become infinite, which nothing reaches.

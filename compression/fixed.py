@@ -58,6 +58,8 @@ def of_density(proposer: Proposer, budget_bytes: int, largest: float) -> Body | 
 def of_value_bits(proposer: Proposer, budget_bytes: int) -> Body | None:
     """As many of the largest values as fit, with so many bits each."""
     settings = proposer.wishes.settings
+    if proposer.shared is not None:
+        return fitting(proposer, _clipped(proposer, 0.0), budget_bytes)
     if settings.density is not None:
         threshold = _kth(proposer, settings.density)
         cut = _no_more(proposer, settings.density, _clipped(proposer, threshold))
@@ -78,6 +80,8 @@ def _clipped(proposer: Proposer, threshold: float) -> Cut:
     """Everything above the threshold, with the step of least error for the cells that there are."""
     cells = 2 ** ((proposer.wishes.settings.value_bits or 1) - 1)
     sizes = proposer.magnitudes
+    if proposer.shared is not None:
+        sizes = sizes[proposer.shared]
     kept = np.sort(sizes[sizes >= np.float32(threshold)]).astype(np.float64)
     if not len(kept):
         return proposer.above(threshold, SMALLEST_STEP)

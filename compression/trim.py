@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compression.bits import Bools, Ints
 from compression.proposal import Cut, Proposer
 from compression.quantise import SMALLEST_STEP
 from compression.sparse import Body
@@ -12,6 +14,7 @@ ENOUGH = 0.986
 """Share of the budget from which no better body is looked for."""
 
 _TRIMS = 32
+_SPARE = 3  # times as many are sorted as are left out at first
 
 
 def fitting(proposer: Proposer, cut: Cut, budget_bytes: int) -> Body | None:
@@ -36,9 +39,8 @@ def trimmed(proposer: Proposer, cut: Cut, over_bytes: int, budget_bytes: int) ->
     """
     if proposer.shared is not None:
         return None
-    rank = cut.magnitudes / np.maximum(cut.zones, 1)
-    order = np.lexsort((-rank, ~proposer.must_keep(cut)))
-    fits, over = 0, len(order)
+    order = _Order(cut.magnitudes / np.maximum(cut.zones, 1), proposer.must_keep(cut))
+    fits, over = 0, len(cut.indices)
     fits_bytes = 0
     best = None
     for attempt in range(_TRIMS):
@@ -53,12 +55,45 @@ def trimmed(proposer: Proposer, cut: Cut, over_bytes: int, budget_bytes: int) ->
             share = (budget_bytes - fits_bytes) / max(over_bytes - fits_bytes, 1)
             guess = fits + int(0.995 * share * (over - fits))
         guess = min(max(guess, fits + 1), over - 1)
-        tried = proposer.body(cut.only(np.sort(order[:guess])))
+        tried = proposer.body(cut.only(order.first(guess)))
         if tried.nbytes <= budget_bytes:
             fits, fits_bytes, best = guess, tried.nbytes, tried
         else:
             over, over_bytes = guess, tried.nbytes
     return best
+
+
+class _Order:
+    """Values by what they earn, the best first.
+
+    Where few are left out, as nearly always, only the last ones are sorted.
+
+    Args:
+        rank: of each value.
+        must_keep: which of them go before all others.
+    """
+
+    def __init__(self, rank: NDArray[np.float64], must_keep: Bools) -> None:
+        self._rank, self._must_keep = rank, must_keep
+        self._last = np.zeros(0, np.int64)
+
+    def first(self, count: int) -> Ints:
+        """The ascending places of the first ``count`` values."""
+        size = len(self._rank)
+        if size - count > len(self._last):
+            self._last = self._sorted(min(_SPARE * (size - count), size))
+        kept = np.ones(size, np.bool_)
+        kept[self._last[len(self._last) - (size - count) :]] = False
+        return np.flatnonzero(kept)
+
+    def _sorted(self, count: int) -> Ints:
+        """The last ``count`` values or more, in order."""
+        if self._must_keep.any() or count == len(self._rank):
+            return np.lexsort((-self._rank, ~self._must_keep))
+        limit = np.partition(self._rank, count - 1)[count - 1]
+        low = np.flatnonzero(self._rank <= limit)
+        last: Ints = low[np.argsort(-self._rank[low], kind="stable")]
+        return last
 
 
 def short_step(exponent: float) -> float:

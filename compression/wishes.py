@@ -108,10 +108,10 @@ def _gains(segments: Segments, importance: Weights) -> dict[int, Ints]:
 
 def _weights(tensor: TensorSpec, given: float | NDArray[np.float64]) -> NDArray[np.float64]:
     array = np.atleast_1d(np.asarray(given, np.float64))
-    if len(array) > 1 and array.shape != tensor.shape[:1]:
+    if array.shape not in {(1,), tensor.shape[:1]}:
         raise refusal(
             f"one weight or {tensor.shape[0] if tensor.shape else 1} for {tensor.name!r}",
-            str(len(array)),
+            " x ".join(map(str, array.shape)),
             "give a weight for each row of the tensor",
         )
     if not (np.isfinite(array).all() and (array > 0).all()):

@@ -175,7 +175,7 @@ def fleet_text(name_or_path: str) -> str:
         return text
     try:
         document = tomli.loads(text)
-    except (tomli.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text  # whoever reads the fleet says what is wrong with it
     named = [entry for entry in _tables(document) if isinstance(entry.get("availability"), str)]
     if not named:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,6 +25,7 @@ Trace = tuple[Window, ...]
 MAX_WINDOWS = 10_000
 
 _DRAWS = 2**64
+_LATEST_S = sys.float_info.max
 
 
 class Battery(Settings):
@@ -61,7 +64,13 @@ ALWAYS = Presence()
 
 
 def available(
-    presence: Presence, *, seed: int, device_id: str, round_number: int, now_s: float
+    presence: Presence,
+    *,
+    seed: int,
+    device_id: str,
+    round_number: int,
+    now_s: float,
+    look: int = 0,
 ) -> bool:
     """Whether the board is there when a round begins.
 
@@ -71,6 +80,7 @@ def available(
         device_id: of the board.
         round_number: of the round; a repeated round draws the same.
         now_s: simulated seconds since the run began; only a trace reads the time.
+        look: how often nobody was there when the round was to begin; each look draws anew.
 
     >>> office_hours = Presence(availability=((0.0, 3600.0),))
     >>> asked = {"seed": 0, "device_id": "cam-07", "round_number": 1}
@@ -78,13 +88,53 @@ def available(
     [True, False]
     """
     if isinstance(presence.availability, tuple):
-        return any(begin <= now_s < end for begin, end in presence.availability)
+        return _window_at(presence.availability, now_s) is not None
     # Length prefixes keep ("a", "bc") and ("ab", "c") apart.
-    parts = ("availability", str(seed), device_id, str(round_number))
+    parts = ["availability", str(seed), device_id, str(round_number)]
+    if look:
+        parts.append(str(look))
     key = "".join(f"{len(part)}:{part}" for part in parts)
     draw = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
     # A probability times a power of two is exact.
     return draw < int(presence.availability * _DRAWS)
+
+
+def opens_s(presence: Presence, now_s: float) -> float:
+    """When the next window of a trace opens after ``now_s``; infinite where none does.
+
+    >>> opens_s(Presence(((10.0, 20.0), (30.0, 40.0))), 20.0)
+    30.0
+    """
+    trace = presence.availability
+    if not isinstance(trace, tuple):
+        return math.inf
+    place = bisect_right(trace, (now_s, math.inf))
+    return trace[place][0] if place < len(trace) else math.inf
+
+
+def leaves_s(presence: Presence, now_s: float) -> float:
+    """Until when a board that is there at ``now_s`` stays; infinite where no window closes.
+
+    Windows that touch are one. A board that its draw has brought stays for the round.
+
+    >>> leaves_s(Presence(((10.0, 20.0), (20.0, 30.0))), 15.0)
+    30.0
+    """
+    trace = presence.availability
+    if not isinstance(trace, tuple):
+        return math.inf
+    place = _window_at(trace, now_s)
+    if place is None:
+        return now_s
+    while place + 1 < len(trace) and trace[place + 1][0] == trace[place][1]:
+        place += 1
+    return trace[place][1]
+
+
+def _window_at(trace: Trace, now_s: float) -> int | None:
+    """The place of the window that is open; windows stand in order."""
+    place = bisect_right(trace, (now_s, math.inf)) - 1
+    return place if place >= 0 and now_s < trace[place][1] else None
 
 
 def checked(value: Any) -> float | Trace | str:
@@ -138,4 +188,5 @@ def _window(row: Any) -> Window | None:
     if any(isinstance(end, bool) or not isinstance(end, int | float) for end in row):
         return None
     begin, end = row
-    return (float(begin), float(end)) if 0 <= begin < end < math.inf else None
+    # Whole numbers may be larger than any float.
+    return (float(begin), float(end)) if 0 <= begin < end <= _LATEST_S else None

@@ -28,7 +28,7 @@ def read_trace(path: Path) -> Trace:
         return windows(_json(text) if path.suffix == ".json" else _csv(text))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read as a trace: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

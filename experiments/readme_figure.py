@@ -46,7 +46,7 @@ def draw_curves(axes: plt.Axes, runs: list[Path]) -> None:
         axes.plot(megabytes, accuracy, label=f"{run.name}: {sent:.1f} MB")
     axes.set(xscale="log", xlabel="uplink so far, all boards [MB]", ylabel="test accuracy")
     axes.grid(alpha=0.3)
-    axes.legend(loc="upper left", frameon=False)
+    axes.legend(loc="lower right", frameon=False)
 
 
 def draw_freezing(axes: plt.Axes, run: Path) -> None:
@@ -54,6 +54,8 @@ def draw_freezing(axes: plt.Axes, run: Path) -> None:
     counts: dict[tuple[str, str], dict[str, int]] = {}
     labels: dict[str, str] = {}
     for record in read(run, "decisions.jsonl"):
+        if "device_id" not in record:  # of the choice of a cohort
+            continue
         labels[record["device_id"]] = record.get("profile", labels.get(record["device_id"], ""))
         for layer, decision in record.get("layers", {}).items():
             reasons = counts.setdefault((record["device_id"], layer), {"rounds": 0})

@@ -3,7 +3,7 @@
     server -> client   query.resources   ResourceQuery
     client -> server                     ResourceReport
     server -> client   train             TrainOrder    + the layers or packets that the client lacks
-    client -> server                     TrainReport   + the packet
+    client -> server                     TrainReport   + the packet; EnergyReport, MeasuredCost
 
 Each is a frozen dataclass of plain values, carried by one ``ConfigRecord``; big bytes travel beside
 it as one packed ``Array``. What arrives is checked field by field: a missing, unknown or wrongly
@@ -37,7 +37,9 @@ SIMULATED = "sim-"
 
 # Flower's records cannot carry an absent value; these stand for it on the wire only.
 NO_ROUND = -1
+NO_LOSS = -1.0
 NO_TEXT = "-"
+NO_VALUE = -1.0
 
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,)}
 
@@ -99,6 +101,7 @@ class ResourceReport(_Message):
         capacity: :meth:`fedfreeze.capacity.Capacity.to_json` as text.
         initial: JSON object: the digest of each layer with which a pretrained model begins here;
             NO_TEXT if the strategy wants none, or the node does not have the file.
+        condition: :meth:`fedfreeze.condition.Condition.to_json` as text; `{}` of a simulated node.
     """
 
     protocol: int
@@ -108,6 +111,7 @@ class ResourceReport(_Message):
     capacity: str
     examples: int
     initial: str
+    condition: str = "{}"
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,8 @@ class TrainReport(_Message):
             of a value, how large its values have lately been]``; else ``{}``.
         residuals: JSON object: per layer of which something is left to send ``[norm, largest
             absolute value, age in rounds or null]``; ``{}`` unless the strategy asks for it.
+        train_loss_rms: root mean square of the losses of single examples, over those of
+            ``train_loss``; NO_LOSS unless ``trained`` and the strategy's selection reads it.
     """
 
     protocol: int
@@ -189,6 +195,7 @@ class TrainReport(_Message):
     unmet_floors: str
     widths: str
     residuals: str
+    train_loss_rms: float = NO_LOSS
 
 
 @dataclass(frozen=True)
@@ -207,6 +214,20 @@ class EnergyReport(_Message):
     scope: str
     samples: int
     gaps_s: float
+
+
+@dataclass(frozen=True)
+class MeasuredCost(_Message):
+    """What a real board measured of a round in which it trained, beside seconds and joules.
+
+    Attributes:
+        memory_bytes: peak of its process above what was there before the round, with the layers or
+            packets that came; NO_VALUE where nothing tells it.
+        download_s: that the bytes of the order took, or NO_VALUE.
+    """
+
+    memory_bytes: float
+    download_s: float
 
 
 def printable(text: str, most: int = 500) -> str:

@@ -24,6 +24,7 @@ ReasonCode = Literal[
     "flops",  # training it takes more operations than the strategy allows in a round
     "energy",  # training it takes more joules than the strategy allows in a round
     "fixed",  # the policy never trains it here
+    "phase",  # the policy does not train it in this phase of the run
     "client",  # the client froze it by its own measurement
 ]
 
@@ -83,6 +84,8 @@ class Plan:
         cost: what the planner predicts.
         micro_batches: parts that each batch is computed in, one after another, to save memory;
             their gradients add up, and the optimizer steps once a batch.
+        covers: trained layers that the coverage of the fleet asks for; they are given up last where
+            a board can do less than it was taken for.
     """
 
     stages: tuple[Stage, ...]
@@ -93,6 +96,7 @@ class Plan:
     binding: str | None = None
     cost: PlanCost | None = None
     micro_batches: int = 1
+    covers: tuple[str, ...] = ()
 
     @property
     def micro_batch_size(self) -> int:
@@ -126,6 +130,11 @@ class Plan:
                 "epochs and batch size must be 1 or more and the budget 0 or more, got "
                 f"{self.epochs}, {self.batch_size}, {self.upload_budget_bytes}"
             )
+        if unknown := set(self.covers) - trained:
+            raise ProtocolError(
+                "a plan covers layers that it trains; it does not train "
+                f"{', '.join(sorted(unknown))}"
+            )
         if not 1 <= self.micro_batches <= self.batch_size:
             raise ProtocolError(
                 f"expected 1 to {self.batch_size} parts of a batch of {self.batch_size}, got "
@@ -137,6 +146,8 @@ class Plan:
         data = asdict(self)
         if self.micro_batches == 1:  # as most are: no byte for it
             del data["micro_batches"]
+        if not self.covers:
+            del data["covers"]
         if self.cost is not None:
             data["cost"] = {key: value for key, value in data["cost"].items() if value is not None}
         return data
@@ -164,6 +175,7 @@ class Plan:
                 binding=None if data["binding"] is None else _text(data["binding"]),
                 cost=None if data["cost"] is None else _cost(data["cost"]),
                 micro_batches=_whole(data.get("micro_batches", 1)),
+                covers=tuple(_text(name) for name in data.get("covers", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(f"not a plan: {error!r:.200}") from error

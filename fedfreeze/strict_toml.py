@@ -23,6 +23,8 @@ from fedfreeze.toml_lines import Path, key_lines, line_of
 
 M = TypeVar("M", bound=Settings)
 
+_TOO_LONG = "expected a number, got one of thousands of digits"
+
 
 def read(text: str, model: type[M], *, file: str, overrides: Sequence[str] = ()) -> M:
     """The document as ``model``.
@@ -43,6 +45,8 @@ def read(text: str, model: type[M], *, file: str, overrides: Sequence[str] = ())
         _refuse([f"{file}:{error.lineno}:{error.colno}: {_syntax(error.msg)}"], [file])
     except RecursionError:
         _refuse([f"{file}: tables or arrays are nested too deeply"], [file])
+    except ValueError:  # Python reads no longer ones
+        _refuse([f"{file}: {_TOO_LONG}"], [file])
     lines = key_lines(text)
 
     found: list[tuple[int, str]] = []  # place in the file (overrides after it), message
@@ -159,6 +163,8 @@ def _toml_value(key: str, value: str) -> Any:
         parsed = tomli.loads(f"value = {value}")
     except tomli.TOMLDecodeError:
         parsed = {}
+    except ValueError as error:
+        raise ConfigError(f"{key}: {_TOO_LONG}") from error
     if set(parsed) == {"value"}:
         return parsed["value"]
     if value[0] in "\"'[{":

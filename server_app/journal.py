@@ -17,9 +17,12 @@ from flwr.common.logger import log
 
 from fedfreeze import plain_json
 from fedfreeze.layout import Layout
+from server_app import attendance_records
+from server_app.cost_table import cost_table
 from strategies.orders import Asked
 from strategies.replies import Answer
 from strategies.round_result import RoundResult
+from strategies.selection.log import evidence, selection_record
 
 
 class Lines:
@@ -62,8 +65,13 @@ class Lines:
 
 
 def decisions(result: RoundResult, layout: Layout) -> list[dict[str, Any]]:
-    """The audit log of a round: one record a client, with the reason for every layer."""
-    records = [_decision(result, layout, i, asked) for i, asked in sorted(result.asked.items())]
+    """The audit log of a round: one record a client, with the reason for every layer.
+
+    Before them, where a rule chose the cohort by scores, one record of who was there and why who
+    was asked.
+    """
+    records = [] if result.selection is None else [selection_record(result.selection)]
+    records += [_decision(result, layout, i, asked) for i, asked in sorted(result.asked.items())]
     records += [
         {
             "round": result.number,
@@ -86,7 +94,7 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
         "round": result.number,
         "device_id": device_id,
         "profile": asked.client.profile,
-        "status": _status(result, device_id),
+        "status": result.status(device_id),
         "capacity": result.capacities[device_id].to_json(),
         "layers": {
             name: {
@@ -105,15 +113,18 @@ def _decision(result: RoundResult, layout: Layout, device_id: str, asked: Asked)
         "stages": [[stage.share, list(stage.layers)] for stage in plan.stages],
         "upload_budget_bytes": plan.upload_budget_bytes,
         "download_bytes": asked.download_bytes,
+        "cost": cost_table(asked, result.capacities[device_id], answer),
     }
-    for source in (result.failed, result.sat_out):
+    for source in (result.failed, result.sat_out, result.lost):
         if device_id in source:
             record["detail"] = source[device_id]
     if device_id in result.reply_bytes:
         record["upload_bytes"] = result.reply_bytes[device_id]
     if answer is not None:
         record |= _measured(answer)
+    record |= evidence(result, device_id)
     record |= _coverage(result, device_id)
+    record |= attendance_records.of_client(result, device_id)
     if device_id in result.residual_ratios:
         record["residual_ratio"] = result.residual_ratios[device_id]
     if device_id in result.residual_warnings:
@@ -170,15 +181,3 @@ def _measured(answer: Answer) -> dict[str, Any]:
     if answer.residuals:
         measured["residuals"] = {name: asdict(of) for name, of in answer.residuals.items()}
     return measured
-
-
-def _status(result: RoundResult, device_id: str) -> str:
-    for status, members in (
-        ("used", result.used),
-        ("late", result.late),
-        ("sat-out", result.sat_out),
-        ("failed", result.failed),
-    ):
-        if device_id in members:
-            return status
-    return "void"

@@ -1,13 +1,16 @@
 """What can be known to be wrong with a run before anything is started.
 
 The server looks again when it starts; whoever starts Flower looks first, since minutes of waiting
-for boards are a poor way to learn of a mistyped glob.
+for boards are a poor way to learn of a mistyped glob. What it finds out on the way is kept, so that
+plans can be made without torch.
 """
 
 from __future__ import annotations
 
 from strategies.orders import limits
 from strategies.schema import Strategy
+from tasks.division_cache import remember_examples
+from tasks.layout_cache import cached_layout, remember
 from tasks.loading import load
 from tasks.rehearsal import rehearse
 from tasks.task import Task
@@ -20,7 +23,10 @@ def check_model(strategy: Strategy) -> Task:
         ConfigError, LayoutError: it is so.
     """
     task = load(strategy.task, strategy.options)
-    limits(task.layout(), strategy.clients, strategy.compression, strategy.local)
+    layout = task.layout()
+    limits(layout, strategy.clients, strategy.compression, strategy.local)
+    if cached_layout(strategy.task, strategy.options) is None:
+        remember(strategy.task, strategy.options, layout)
     return task
 
 
@@ -42,7 +48,8 @@ def check(strategy: Strategy, clients: int | None, data_dir: str | None) -> None
     if clients is None:
         task.check_division(strategy.split, data_dir)
     else:
-        task.client_targets(clients, strategy.split, data_dir)
+        held = task.client_targets(clients, strategy.split, data_dir)
+        remember_examples(strategy.task, strategy.split, [len(some) for some in held], data_dir)
     task.validation(strategy.split, data_dir)
     if strategy.model.pretrained is not None:
         task.initial(strategy.seed)

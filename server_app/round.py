@@ -24,10 +24,12 @@ from fedfreeze.errors import FedFreezeError, FleetError, StateError
 from fedfreeze.messages import NO_TEXT, SIMULATED
 from fedfreeze.run_folder import RunFailure, RunState, RunStatus
 from fedfreeze.wall_clock import SystemClock, WallClock
+from server_app import attendance_records
 from server_app.checkpoint import Checkpoint, CheckpointFolder
 from server_app.evaluation import Score, evaluate, predict, score
 from server_app.exchange import Exchange
 from server_app.journal import Lines, decisions
+from server_app.prediction_errors import PredictionErrors
 from server_app.run_config import RunRequest
 from server_app.totals import DenseBytes, Totals
 from strategies.enrolment import wait_for_nodes
@@ -84,6 +86,7 @@ class Run:
         self.rounds = Lines(self.folder.rounds)
         self.decisions = Lines(self.folder.decisions)
         self.totals = Totals()
+        self.prediction_errors = PredictionErrors()
         self.done = 0
         self.weights = ""
         self._seen: tuple[Viewpoints | None] | None = None
@@ -172,6 +175,7 @@ class Run:
             self.strategy.publish(arrays)
         self.rounds.cut_after(self.done)
         self.decisions.cut_after(self.done)
+        self.prediction_errors.add(self.decisions.read())
         self.folder.config.write_text(self._config_text(), encoding="utf-8")
         self._write_status("running")
 
@@ -209,7 +213,9 @@ class Run:
         result = self.strategy.result
         assert result is not None, "a round was just merged"
         record = self._record(result, scores, wall_s)
-        self.decisions.append(*decisions(result, self.strategy.layout))
+        decided = decisions(result, self.strategy.layout)
+        self.decisions.append(*decided)
+        self.prediction_errors.add(decided)
         self.rounds.append(record)
         self.done = result.number
         self.checkpoints.save(
@@ -265,6 +271,7 @@ class Run:
             "simulated_total_s": self.strategy.clock.now_s,
             "wall_s": wall_s,
         }
+        record |= attendance_records.of_round(result, self._modelled_energy_j)
         if (share := result.frozen_share(layout)) is not None:
             record["frozen_share"] = share
         if (loss := result.train_loss()) is not None:
@@ -287,10 +294,18 @@ class Run:
         summary = {
             **self.totals.summary(self.task.metric.name),
             "simulated_s": self.strategy.clock.now_s,
+            **self.prediction_errors.summary(),
         }
+        if self._modelled_energy_j is not None:
+            summary["modelled_energy_total_j"] = self._modelled_energy_j
         self.folder.write_status(
             RunStatus(state, self.done, self.settings.rounds, error, summary if self.done else None)
         )
+
+    @property
+    def _modelled_energy_j(self) -> float | None:
+        """Of the simulated boards so far."""
+        return self.strategy.attendance.modelled_energy_total_j
 
     def _config_text(self) -> str:
         versions = {name: importlib.metadata.version(name) for name in ("flwr", "torch", "numpy")}

@@ -12,7 +12,9 @@ from strategies.bounds import Limits, Load, board_for
 from strategies.clients import Client
 from strategies.coverage import Wanted, covering
 from strategies.freeze.policy import Advice, ClientView, FreezePolicy, RoundView
+from strategies.means import Means
 from strategies.orders import ORDER_BYTES, Asked, Desk, Parcels
+from strategies.outlook import Outlook
 from strategies.planner import feasible, fit
 
 
@@ -48,7 +50,8 @@ class Asking:
 
     def wanted(self, client: Client) -> Wanted:
         """What the client would be planned from."""
-        return Wanted(client.capacity, self._advice(client), self.load(client))
+        load = self.load(client)
+        return Wanted(client.capacity, self._advice(client, load), load)
 
     def ask(self, client: Client, to_cover: tuple[str, ...] = ()) -> tuple[Asked, Message]:
         """One client's suggestion and the message that carries it.
@@ -61,7 +64,8 @@ class Asking:
             PlanError: no plan fits the client's board.
             RunError: the client has no node.
         """
-        advice, load = covering(self._advice(client), to_cover), self.load(client)
+        load = self.load(client)
+        advice = covering(self._advice(client, load), to_cover)
         plan = fit(
             advice,
             layout=self.policy.layout,
@@ -84,8 +88,15 @@ class Asking:
         )
         return Asked(client, node_id, advice, plan, order, load, wire_bytes(message)), message
 
-    def _advice(self, client: Client) -> Advice:
-        able = feasible(self.policy.layout, client.capacity, self.limits)
+    def _advice(self, client: Client, load: Load) -> Advice:
+        layout, limits, capacity = self.policy.layout, self.limits, client.capacity
         return self.policy.advise(
-            self.view, ClientView(client.device_id, client.capacity, client.examples, able)
+            self.view,
+            ClientView(
+                client.device_id,
+                capacity,
+                client.examples,
+                feasible(layout, capacity, limits),
+                Outlook(Means(layout, capacity, limits, load)),
+            ),
         )

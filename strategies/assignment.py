@@ -43,7 +43,8 @@ def assigned(
     Who is needed for the count comes first. Every other client that cannot train all it reaches is
     asked for the layer of which the fewest clients are known to train it in this block, so that
     weak boards do not all train the same one; never for one that the policy has settled on
-    freezing.
+    freezing. Of several, it is asked for the one that the fewest of the cohort reach: who is here
+    now may not come again in this block.
 
     Args:
         cohort: by device id.
@@ -56,6 +57,7 @@ def assigned(
     for reach in cohort.values():
         if reach.roomy:
             counts.update(reach.planned)
+    reaching = Counter(name for reach in cohort.values() for name in reach.layers)
     asked: dict[str, tuple[str, ...]] = {}
     for device_id in sorted(cohort):
         reach, wanted = cohort[device_id], matching[device_id]
@@ -66,7 +68,7 @@ def assigned(
         if not wanted and not set(open_layers) <= reach.planned:
             wanted = tuple(open_layers)
         if wanted:
-            layer = _least_trained(wanted, device_id, trained, counts)
+            layer = _least_trained(wanted, device_id, trained, counts, reaching)
             counts[layer] += 1
             asked[device_id] = (layer,)
     return {device_id: layers for device_id, layers in asked.items() if layers}
@@ -143,12 +145,20 @@ class _Flow:
 
 
 def _least_trained(
-    layers: Sequence[str], device_id: str, trained: Trained, counts: Mapping[str, int]
+    layers: Sequence[str],
+    device_id: str,
+    trained: Trained,
+    counts: Mapping[str, int],
+    reaching: Mapping[str, int],
 ) -> str:
-    """The layer with the fewest clients; of several, the deepest that this one has not trained."""
+    """The layer with the fewest clients that this one has not trained.
 
-    def pressing(at: int) -> tuple[bool, int, int]:
+    Of several, the one that fewest reach, and then the deepest.
+    """
+
+    def pressing(at: int) -> tuple[bool, int, int, int]:
         name = layers[at]
-        return device_id in trained.get(name, frozenset()), counts.get(name, 0), -at
+        done = device_id in trained.get(name, frozenset())
+        return done, counts.get(name, 0), reaching[name], -at
 
     return layers[min(range(len(layers)), key=pressing)]

@@ -34,19 +34,23 @@ def best_choice(means: Means, pieces: Pieces, worth: Worth) -> Choice | None:
 def _packed(means: Means, pieces: Pieces, worth: Worth) -> Choice | None:
     """By :func:`strategies.knapsack.pack`, or one layer alone, whichever is better.
 
-    What comes first is held as far as it fits, one after another. Of advice with stages the
-    knapsack overrates the cost: it lets each stage reach back to the shallowest layer of all.
+    What comes first is held as far as it fits, one after another; where some of it is in the way of
+    other, it is also sought as what is worth the most. Of advice with stages the knapsack overrates
+    the cost: it lets each stage reach back to the shallowest layer of all.
     """
     forced: list[int] = []
+    in_the_way = False
     for at in worth.first:
         if _terms(means, pieces, [*forced, at]) is not None:
             forced.append(at)
+        elif _terms(means, pieces, [at]) is not None:
+            in_the_way = True
     alone = next((at for at in _by_worth(worth) if _terms(means, pieces, [at]) is not None), None)
-    sets = [forced, [] if alone is None else [alone], _knapsack(means, pieces, worth, forced)]
+    sets = [forced, [] if alone is None else [alone], _knapsack(means, pieces, worth.plain, forced)]
+    if in_the_way:
+        sets.append(_knapsack(means, pieces, worth.whole, ()))
     choices = [
-        choice
-        for places in sets
-        if (choice := _cut_down(means, pieces, worth, places, forced)) is not None
+        choice for places in sets if (choice := _cut_down(means, pieces, worth, places)) is not None
     ]
     if not choices:
         return None
@@ -54,12 +58,14 @@ def _packed(means: Means, pieces: Pieces, worth: Worth) -> Choice | None:
     return _filled_up(means, pieces, worth, best)
 
 
-def _knapsack(means: Means, pieces: Pieces, worth: Worth, forced: Sequence[int]) -> Sequence[int]:
-    """The set of the greatest worth, or one a little smaller if it takes too much by rounding."""
+def _knapsack(
+    means: Means, pieces: Pieces, values: Sequence[int], forced: Sequence[int]
+) -> Sequence[int]:
+    """The set of the greatest value, or one a little smaller if it takes too much by rounding."""
     takes, room = _resources(means, pieces)
-    found = pack(worth.plain, takes, room, forced)
+    found = pack(values, takes, room, forced)
     if found is not None and not means.stages and _terms(means, pieces, found.items) is None:
-        found = pack(worth.plain, takes, room * (1 - 1e-9), forced)
+        found = pack(values, takes, room * (1 - 1e-9), forced)
     return () if found is None else found.items
 
 
@@ -102,11 +108,9 @@ def _packets(means: Means, pieces: Pieces) -> Iterable[tuple[Floats, float]]:
     return [(buffers, limits.smallest_packet_bytes), (rate * pieces.parameters, 0.0)]
 
 
-def _cut_down(
-    means: Means, pieces: Pieces, worth: Worth, places: Sequence[int], forced: Sequence[int]
-) -> Choice | None:
+def _cut_down(means: Means, pieces: Pieces, worth: Worth, places: Sequence[int]) -> Choice | None:
     """The set with its terms, less what must go if the knapsack was wrong about it."""
-    left = sorted(places, key=lambda at: (at not in forced, -worth.plain[at], -at))
+    left = sorted(places, key=lambda at: (-worth.whole[at], -at))
     while left:
         if (terms := _terms(means, pieces, left)) is not None:
             return Choice(tuple(sorted(left)), terms)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedfreeze.capacity import Capacity
+from fedfreeze.condition import Condition
 
 # The reply of a client that has not replied yet; measured from then on.
 ASSUMED_ENVELOPE_BYTES = 4_096
@@ -23,6 +24,7 @@ class Client:
         envelope_bytes: its last reply on the wire, without the packet.
         outdated: the capacity is not to be planned with any more.
         initial: digests of the layers that it has from the same pretrained file.
+        condition: what it last said of its battery and its heat.
     """
 
     device_id: str
@@ -35,6 +37,7 @@ class Client:
     envelope_bytes: int = ASSUMED_ENVELOPE_BYTES
     outdated: bool = False
     initial: Mapping[str, str] = field(default_factory=dict)
+    condition: Condition = field(default_factory=Condition)
 
 
 class Clients:
@@ -74,7 +77,7 @@ class Clients:
         """
         known = self._by_id.setdefault(client.device_id, client)
         known.node_id, known.profile = client.node_id, client.profile
-        known.initial = client.initial
+        known.initial, known.condition = client.initial, client.condition
         if known.outdated:
             known.capacity, known.examples = client.capacity, client.examples
             known.outdated = False

@@ -10,6 +10,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedfreeze.capacity import Capacity
+from fedfreeze.condition import Condition
 from fedfreeze.errors import FleetError, ProtocolError
 from fedfreeze.messages import (
     NO_TEXT,
@@ -19,6 +20,7 @@ from fedfreeze.messages import (
     ResourceReport,
     check_protocol,
     from_json,
+    printable,
 )
 from fedfreeze.wall_clock import WallClock
 from strategies.clients import Client, Clients
@@ -100,7 +102,9 @@ def enrol(
     for reply in sorted(replies, key=lambda reply: reply.metadata.src_node_id):
         node = reply.metadata.src_node_id
         try:
-            clients.enrol(_client(reply, code_digest, clients.online()))
+            client = _client(reply, code_digest, clients.online())
+            clients.enrol(client)
+            _warn(client)
         except ProtocolError as error:
             refused[node] = str(error)
     for node, why in sorted(refused.items()):
@@ -148,7 +152,18 @@ def _client(reply: Message, code_digest: str, taken: Sequence[str]) -> Client:
         examples=report.examples,
         node_id=reply.metadata.src_node_id,
         initial=_digests(report.initial),
+        condition=Condition.from_json(from_json("condition", report.condition)),
     )
+
+
+def _warn(client: Client) -> None:
+    """Say what makes a board's timings suspect, or its end likely."""
+    now, name = client.condition, printable(client.device_id, most=80)
+    if now.is_slowed:
+        log(WARNING, '"%s" is slowed down by heat or a weak supply: its timings are suspect', name)
+    if now.is_discharging and now.battery_share is not None:
+        share = 100 * now.battery_share
+        log(WARNING, '"%s" runs on its battery, which is %.0f %% full', name, share)
 
 
 def _digests(text: str) -> dict[str, str]:

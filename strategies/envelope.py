@@ -25,6 +25,7 @@ from fedfreeze.messages import (
     PROTOCOL,
     SIMULATED,
     EnergyReport,
+    MeasuredCost,
     TrainReport,
     packed,
 )
@@ -44,6 +45,7 @@ _ENERGY = EnergyReport(
     samples=_LARGEST_INT,
     gaps_s=0.0,
 )
+_MEASURED = MeasuredCost(memory_bytes=0.0, download_s=0.0)
 _MOST_BITS = 16  # of a value in mode literal
 _OUTCOME = "accepted"  # none is longer: nothing, accepted, returned, repeated
 
@@ -80,6 +82,7 @@ class EnvelopeBound:
         )
         if not self._device_id.startswith(SIMULATED):
             content["energy"] = _ENERGY.to_record()
+            content["measured"] = _MEASURED.to_record()
         return planned_bytes(content) - 1 + size_bytes(packet_bytes)
 
     def _report(self, layers: Sequence[str], plan: str) -> TrainReport:

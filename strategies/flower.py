@@ -24,7 +24,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from device_profiles.clock import VirtualClock, round_seconds
+from device_profiles.clock import VirtualClock
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import PlanError, RunError
 from fedfreeze.layer_digest import layer_digests
@@ -32,6 +32,7 @@ from fedfreeze.layout import Arrays, Layout
 from fedfreeze.messages import NO_TEXT
 from strategies import schema
 from strategies.asking import Asking
+from strategies.attendance import Attendance
 from strategies.clients import Client, Clients
 from strategies.coverage import Coverage, untrainable
 from strategies.downlink import packet_rule
@@ -46,7 +47,9 @@ from strategies.reception import Reception
 from strategies.residual_watch import ResidualWatch
 from strategies.round_result import RoundResult
 from strategies.schedule import learning_rate
-from strategies.selection import choose
+from strategies.selection import Offer, selector_for
+from strategies.selection.log import records_of
+from strategies.selection.prediction import predictions
 
 
 class FedFreeze(Strategy):
@@ -63,7 +66,9 @@ class FedFreeze(Strategy):
         exchange: sends messages; Flower's ``send_and_receive`` unless given.
 
     Raises:
-        FleetError: nobody is there, or the quorum was missed three times in a row.
+        ConfigError: the fleet is none, or the strategy asks for what the model has not.
+        FleetError: nobody is there and nobody comes any more, or the quorum was missed three times
+            in a row.
         RunError: a simulation worker died.
     """
 
@@ -94,6 +99,9 @@ class FedFreeze(Strategy):
         self.method = method_for(settings.method, layout)
         self.clients = Clients()
         self.clock = VirtualClock()
+        self.attendance = Attendance(
+            fleet, seed=settings.seed, deadline_s=settings.clients.round_deadline
+        )
         self.result: RoundResult | None = None
         self._digest = code_digest()
         self._strategy_text = settings.model_dump_json(by_alias=True)
@@ -108,6 +116,7 @@ class FedFreeze(Strategy):
         self._unobserved: RoundOutcome | None = None
         self._reception = Reception(settings, layout, self.limits, self.clients, self._digest)
         self._quorum = Quorum(settings.clients.quorum)
+        self._selector = selector_for(settings.clients, settings.seed)
         self._residual_watch = ResidualWatch()
         self._told_untrainable: dict[str, str] = {}
 
@@ -159,12 +168,17 @@ class FedFreeze(Strategy):
             timeout_s=timeout_s,
         )
         self.result = RoundResult(server_round)
-        view = RoundView(server_round, self.settings.rounds, self.learning_rate(server_round))
+        profiles = {i: self.clients[i].profile for i in self.clients.online()}
+        nodes = len(list(grid.get_node_ids()))
+        self.attendance.open_round(self.result, profiles, nodes, self.clock)
+        wanted = self.settings
+        rate = self.learning_rate(server_round)
+        view = RoundView(server_round, wanted.rounds, rate, wanted.seed)
         asking = Asking(
             view, self.policy, self.limits, self._desk, Parcels(self.published), ttl_s=timeout_s
         )
         messages = []
-        cohort = [self.clients[device_id] for device_id in self._cohort(server_round)]
+        cohort = [self.clients[device_id] for device_id in self._cohort(asking, self.result)]
         self._look_at_coverage(asking, cohort, self.result)
         for client in cohort:
             device_id = client.device_id
@@ -192,7 +206,7 @@ class FedFreeze(Strategy):
         self._reception.take(replies, result, self.published)
         silent = set(result.asked) - set(result.answers) - set(result.sat_out)
         self.note_failures(dict.fromkeys(silent, "no reply"), overwrite=False)
-        self._settle_clock(result)
+        self.attendance.close_round(result, self.clock)
         # Before the merge: the model is still the one that clients trained from.
         self._residual_watch.look_at(result, self.published.arrays, self.layout)
         if self._quorum.meets(result):
@@ -203,9 +217,11 @@ class FedFreeze(Strategy):
                 method=self.method,
                 clients=self.clients,
                 learning_rate=self.learning_rate(result.number),
+                reads_gains=self._selector.reads_gains,
             )
             trained = {i: result.answers[i].plan.trained for i in result.used}
             self.coverage.observe(result.number, trained)
+        self._selector.observe(records_of(result))
         self._given = ArrayRecord(
             {name: Array(array) for name, array in self.published.arrays.items()}
         )
@@ -261,9 +277,11 @@ class FedFreeze(Strategy):
             "policy": self.policy.state(),
             "method": self.method.state(),
             "simulated_s": self.clock.now_s,
+            "attendance": self.attendance.state(),
             "void_rounds": self._quorum.void_rounds,
             "residual_watch": self._residual_watch.state(),
             "coverage": self.coverage.state(),
+            "selection": self._selector.state(),
         }
 
     def restore(self, state: Mapping[str, Any], arrays: Arrays, memory: Arrays) -> None:
@@ -281,9 +299,11 @@ class FedFreeze(Strategy):
         self.policy.restore(state["policy"])
         self.method.restore(state["method"])
         self.clock = VirtualClock(state["simulated_s"])
+        self.attendance.restore(state["attendance"])
         self._quorum.void_rounds = state["void_rounds"]
         self._residual_watch.restore(state["residual_watch"])
         self.coverage.restore(state["coverage"])
+        self._selector.restore(state["selection"])
 
     # ---- parts of a round
 
@@ -291,21 +311,25 @@ class FedFreeze(Strategy):
         """The local learning rate of a round."""
         return learning_rate(self.settings.local, number, self.settings.rounds)
 
-    def _cohort(self, number: int) -> tuple[str, ...]:
-        rules = self.settings.clients
-        return choose(
-            rules.selection,
-            self.clients.online(),
-            share=rules.share,
-            seed=self.settings.seed,
-            number=number,
-        )
+    def _present(self) -> list[str]:
+        """Device ids of those who are online, and there as their fleet has it, sorted."""
+        away = {} if self.result is None else self.result.away
+        return [device_id for device_id in self.clients.online() if device_id not in away]
+
+    def _cohort(self, asking: Asking, result: RoundResult) -> tuple[str, ...]:
+        candidates = tuple(self._present())
+        predicted = {}
+        if self._selector.reads_predictions:
+            predicted = predictions(asking, (self.clients[i] for i in candidates))
+        chosen = self._selector.cohort(Offer(result.number, candidates, predicted))
+        result.selection = chosen if chosen.rule is not None else None
+        return chosen.cohort
 
     def _look_at_coverage(
         self, asking: Asking, cohort: Sequence[Client], result: RoundResult
     ) -> None:
         """What no board can train, and what each client of the cohort is asked to."""
-        everybody = (self.clients[device_id] for device_id in self.clients.online())
+        everybody = (self.clients[device_id] for device_id in self._present())
         boards = ((client.capacity, asking.load(client)) for client in everybody)
         result.untrainable = untrainable(self.layout, self.limits, boards)
         if result.untrainable and result.untrainable != self._told_untrainable:
@@ -320,9 +344,3 @@ class FedFreeze(Strategy):
         if self.result is None or self.result.number != server_round:
             raise RunError(f"round {server_round} was not configured; call configure_train() first")
         return self.result
-
-    def _settle_clock(self, result: RoundResult) -> None:
-        totals = {i: answer.cost.modelled_total_s for i, answer in result.answers.items()}
-        deadline_s = self.settings.clients.round_deadline
-        result.simulated_s, result.late = round_seconds(totals, deadline_s)
-        self.clock.advance(result.simulated_s)

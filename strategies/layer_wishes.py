@@ -20,6 +20,7 @@ from fedfreeze.layout import Layer, Layout, TensorSpec
 LEAST_VALUES = 8
 LAST_LAYER_SHARE = 0.001
 MAX_WEIGHT = 4.0**7
+MIN_WEIGHT = 1 / MAX_WEIGHT
 _ROWS = re.compile(r"(?P<glob>.+)\[(?P<first>\d+)(?::(?P<last>\d+))?\]")
 
 
@@ -74,6 +75,8 @@ def importance_of(
 ) -> dict[str, float | NDArray[np.float64]]:
     """The weight of each tensor that has one, or of each of its rows; of several globs the highest.
 
+    What nothing names has a weight of 1, so weights below 1 are for what may be sent more coarsely.
+
     Args:
         layout: of the model.
         boost: weights by glob over layers or tensors, with or without rows, if there are any.
@@ -113,12 +116,13 @@ def measured_weights(mean_squares: Mapping[str, float]) -> dict[str, float]:
         return {}
     median = statistics.median(moved)
     return {
-        layer: min(max(square / median, 1 / MAX_WEIGHT), MAX_WEIGHT)
+        layer: min(max(square / median, MIN_WEIGHT), MAX_WEIGHT)
         for layer, square in mean_squares.items()
     }
 
 
 def _by_globs(layout: Layout, boost: Mapping[str, float]) -> dict[str, float | NDArray[np.float64]]:
+    """Of each tensor that a glob names, with NaN for the rows that none has named yet."""
     weights: dict[str, float | NDArray[np.float64]] = {}
     for pattern, weight in boost.items():
         glob, rows = rows_of(pattern)
@@ -129,13 +133,16 @@ def _by_globs(layout: Layout, boost: Mapping[str, float]) -> dict[str, float | N
             raise _nothing("boost", glob, [*layout.names, *layout.tensors])
         for tensor in tensors:
             own = weight if rows is None else _rows(tensor, rows, weight, pattern)
-            before = weights.get(tensor.name, 1.0)
+            before = weights.get(tensor.name, own)
             weights[tensor.name] = (
                 max(own, before)
                 if isinstance(own, float) and isinstance(before, float)
-                else np.maximum(own, before)
+                else np.fmax(own, before)
             )
-    return weights
+    return {
+        name: weight if isinstance(weight, float) else np.nan_to_num(weight, nan=1.0)
+        for name, weight in weights.items()
+    }
 
 
 def _rows(tensor: TensorSpec, rows: slice, weight: float, pattern: str) -> NDArray[np.float64]:
@@ -145,7 +152,7 @@ def _rows(tensor: TensorSpec, rows: slice, weight: float, pattern: str) -> NDArr
             f'compression.boost: "{pattern}": {tensor.name} has {count} rows, counted from 0; '
             "name some of these"
         )
-    weights = np.ones(count)
+    weights = np.full(count, np.nan)
     weights[rows] = weight
     return weights
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fedfreeze.plan import Stage
+
 Parameters = Mapping[str, Any]
 
 
@@ -30,6 +32,28 @@ class LayerMeasures:
 class LocalStep:
     """Does nothing; override what is needed."""
 
+    def stage_starts(self, stages: Sequence[Stage], steps: int) -> tuple[int, ...] | None:
+        """The step at which each stage of the plan begins, the first at 0.
+
+        Args:
+            stages: of the plan.
+            steps: that the round has.
+
+        Returns:
+            None to go by the shares of the stages.
+        """
+        del stages, steps
+        return None
+
+    def rate_scales(self, at: int, steps: int) -> Mapping[str, float]:
+        """What multiplies the learning rate of each layer in step ``at`` of ``steps``.
+
+        Every layer that some stage trains must be there, in all steps or in none; none leaves the
+        rate alone.
+        """
+        del at, steps
+        return {}
+
     def begin(self, parameters: Parameters) -> None:
         """Called once, before the first step, with every parameter that some stage trains."""
 
@@ -42,6 +66,19 @@ class Chain(LocalStep):
 
     def __init__(self, steps: Iterable[LocalStep]) -> None:
         self.steps: Sequence[LocalStep] = tuple(steps)
+
+    def stage_starts(self, stages: Sequence[Stage], steps: int) -> tuple[int, ...] | None:
+        """Those of the first that says any."""
+        said = (step.stage_starts(stages, steps) for step in self.steps)
+        return next((starts for starts in said if starts is not None), None)
+
+    def rate_scales(self, at: int, steps: int) -> Mapping[str, float]:
+        """The products of all."""
+        product: dict[str, float] = {}
+        for step in self.steps:
+            for layer, scale in step.rate_scales(at, steps).items():
+                product[layer] = product.get(layer, 1.0) * scale
+        return product
 
     def begin(self, parameters: Parameters) -> None:
         """Begin each."""

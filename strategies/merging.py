@@ -8,6 +8,7 @@ from flwr.common.logger import log
 
 from fedfreeze.errors import FleetError
 from fedfreeze.layout import Layout
+from strategies.aggregation.alignment import collaborative_gains
 from strategies.aggregation.step import global_step
 from strategies.clients import Clients
 from strategies.freeze.policy import ClientOutcome, RoundOutcome
@@ -23,7 +24,8 @@ class Quorum:
     """Says which rounds are void, and ends a run in which too many of them are in a row.
 
     Args:
-        share: of the clients asked that must answer in time; who sat out does not count.
+        share: of the clients asked that must answer in time; who sat out does not count, nor who
+            was away and was not asked.
 
     Attributes:
         void_rounds: in a row until now.
@@ -40,16 +42,20 @@ class Quorum:
             FleetError: this is the third void round in a row.
         """
         arrived = len(_in_time(result))
-        expected = len(result.asked) - len(set(result.sat_out) & set(result.asked))
+        expected = result.expected
         result.void = arrived == 0 or arrived < self._share * expected
         if not result.void:
             self.void_rounds = 0
             return True
-        self.void_rounds += 1
+        # Where nobody who was there could train and others may come, it may get better by itself.
+        if expected or result.awaited_s is None:
+            self.void_rounds += 1
         why = "; ".join(
             [f"{i}: {reason}" for i, reason in sorted(result.failed.items())]
             + [f"{i}: late" for i in result.late]
+            + [f"{i} lost: {reason}" for i, reason in sorted(result.lost.items())]
             + [f"{i} sat out: {reason}" for i, reason in sorted(result.sat_out.items())]
+            + [f"{i} away: {reason}" for i, reason in sorted(result.away.items())]
         )
         text = (
             f"round {result.number} is void: {arrived} of {expected} clients answered in time, "
@@ -69,10 +75,12 @@ def merged(
     method: Method,
     clients: Clients,
     learning_rate: float,
+    reads_gains: bool = False,
 ) -> RoundOutcome:
     """Publish the next version from the updates that came in time, and accept their packets.
 
     The outcome is what the policy learns from; its validation loss is for others to measure.
+    What each update brought is measured where somebody ``reads_gains``.
 
     Raises:
         RunError: the model would leave the finite numbers.
@@ -80,6 +88,8 @@ def merged(
     result.used = _in_time(result)
     updates = [u for i in result.used if (u := result.answers[i].update) is not None]
     step = global_step(layout, updates, method, published.arrays)
+    if reads_gains:
+        result.gains = collaborative_gains(layout, updates)
     published.advance(step.steps)
     for device_id in result.used:
         report = result.answers[device_id].report
@@ -103,4 +113,4 @@ def merged(
 
 def _in_time(result: RoundResult) -> tuple[str, ...]:
     """In device-id order, so that the order of arrival changes no bit."""
-    return tuple(sorted(set(result.answers) - set(result.late)))
+    return tuple(sorted(set(result.answers) - set(result.late) - set(result.lost)))

@@ -32,6 +32,7 @@ from strategies.freeze.policy import Advice, StageAdvice
 from strategies.means import Means
 from strategies.pieces import Pieces
 from strategies.reasons import binding, given_up, lacking, refusal
+from strategies.shortages import NO_WATTS
 from strategies.stages import merged, unstaged
 from strategies.worth import worth_of
 
@@ -72,12 +73,7 @@ def fit(advice: Advice, *, layout: Layout, capacity: Capacity, limits: Limits, l
     if not free:
         raise PlanError("the policy froze every layer; one at least must train", "policy")
     if limits.energy_j_per_round is not None and load.board is None:
-        raise PlanError(
-            "limits.energy-j-per-round counts with the board's watts, and nobody knows them: "
-            "expected the profile of a board that ships with FedFreeze; name one in the node's "
-            "config, or remove the limit",
-            "energy",
-        )
+        raise PlanError(NO_WATTS, "energy")
     means = Means(layout, capacity, limits, load, advice.stages)
     pieces = Pieces(means, free)
     choice = best_choice(means, pieces, worth_of(advice, free))
@@ -95,6 +91,7 @@ def fit(advice: Advice, *, layout: Layout, capacity: Capacity, limits: Limits, l
         binding=advice.binding or binding(means, trained, choice.terms, lost.values()),
         cost=means.cost(trained, choice.terms),
         micro_batches=choice.terms.splits,
+        covers=tuple(name for name in trained if name in advice.covers),
     )
 
 
@@ -106,6 +103,7 @@ def as_advice(suggestion: Plan, values: Mapping[str, float] | None = None) -> Ad
         values=worth,
         stages=tuple(StageAdvice(stage.share, stage.layers) for stage in suggestion.stages),
         binding=suggestion.binding,
+        covers=suggestion.covers,
     )
 
 

@@ -80,7 +80,9 @@ def refusal(means: Means, free: Sequence[str]) -> PlanError:
     if means.limits.dense_bits is not None and short.limit == means.packet_limit:
         budget = written(means.most_packet_bytes, Dimension.BYTES)
         return PlanError(
-            f'a dense update of no layer fits {budget}; use mode = "sparse"', short.limit
+            f'a dense update of no layer fits {budget}, that of "{name}" has '
+            f'{written(short.needs, Dimension.BYTES)}; use mode = "sparse"',
+            short.limit,
         )
     return PlanError(f'"{name}" alone: {short.detail}', short.limit)
 

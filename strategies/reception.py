@@ -95,6 +95,7 @@ class Reception:
             code_digest=self.code_digest,
             optimizer_slots=self.limits.optimizer_slots,
             few_examples=self.settings.compression.small_clients,
+            mask_rule=self.settings.compression.mask_rule(self.settings.seed),
         )
         # Whatever becomes of its update, it has taken the model.
         asked.client.held_version = answer.held_version

@@ -114,16 +114,18 @@ def page() -> str:
 
 
 def _key(table: type[Settings], name: str, field: FieldInfo) -> Key:
-    mark = next((m for m in field.metadata if isinstance(m, OnlyWith)), None)
+    marks = [mark for mark in field.metadata if isinstance(mark, OnlyWith)]
     return Key(
         name=field.alias or name,
         kind=_kind(field.annotation, field.metadata),
         default=_default(field),
         required=field.is_required(),
         description=field.description or ("chooses this table" if _is_tag(field) else ""),
-        only_with=str(mark or ""),
-        is_active=mark is None
-        or mark.is_met({name: table.model_fields[name].default for name in mark.selectors}),
+        only_with=" and ".join(map(str, marks)),
+        is_active=all(
+            mark.is_met({name: table.model_fields[name].default for name in mark.selectors})
+            for mark in marks
+        ),
     )
 
 
@@ -147,9 +149,8 @@ def _kind(annotation: Any, metadata: list[Any]) -> str:
         return one_of(json.dumps(choice) for choice in arguments)
     if get_origin(annotation) in {Union, UnionType}:
         return " or ".join(_kind(a, metadata) for a in arguments if a is not NoneType)
-    if get_origin(annotation) is dict:
-        of_text = get_origin(arguments[1]) is list
-        return f"a table of {'arrays of text' if of_text else 'numbers'}"
+    if get_origin(annotation) in {dict, list}:
+        return _collection(annotation)
     for mark in metadata:
         if isinstance(mark, Dimension):
             return f'quantity such as "{EXAMPLES[mark]}"'
@@ -166,6 +167,16 @@ def _kind(annotation: Any, metadata: list[Any]) -> str:
         if isinstance(mark, kind)
     ]
     return ", ".join([words.get(annotation, str(annotation)), *limits])
+
+
+def _collection(annotation: Any) -> str:
+    """A table or an array, by what it holds."""
+    *_, of = get_args(annotation)
+    if get_origin(of) is list:
+        held = f"arrays of {'text' if get_args(of)[0] is str else 'numbers'}"
+    else:
+        held = "text" if of is str else "numbers"
+    return f"{'a table' if get_origin(annotation) is dict else 'an array'} of {held}"
 
 
 def _rows(listed: list[Key]) -> str:

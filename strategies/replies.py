@@ -16,10 +16,13 @@ from fedfreeze.capacity import Capacity
 from fedfreeze.errors import ProtocolError
 from fedfreeze.layout import Arrays, Layout
 from fedfreeze.messages import (
+    NO_LOSS,
     NO_ROUND,
     NO_TEXT,
+    NO_VALUE,
     PACKET_FORMAT,
     EnergyReport,
+    MeasuredCost,
     TrainReport,
     check_protocol,
     from_json,
@@ -32,11 +35,15 @@ from strategies.aggregation.mean import Update
 from strategies.enrolment import check_digest
 from strategies.few_examples import FewExamples
 from strategies.local_step import LayerMeasures
+from strategies.mask_rule import MaskRule
 from strategies.movement import too_far
 from strategies.orders import Asked
 
 # What a reply may weigh beside its packet.
 MOST_ENVELOPE_BYTES = 1_000_000
+
+# No board has so many bytes of memory, or waits for so many seconds.
+MOST_MEASURED = 1e15
 
 STATUSES = ("trained", "sat-out", "needs-model")
 
@@ -64,6 +71,7 @@ class Answer:
         upload_bytes: the whole reply as handed to Flower; ``packet_bytes`` of it are the packet.
         envelope_bytes: what the next plan takes the rest of a reply to weigh.
         energy: what a real board drew in its round; None where it has no sensor.
+        measured: what else a real board measured of its round; None where it says nothing.
     """
 
     report: TrainReport
@@ -79,11 +87,17 @@ class Answer:
     upload_bytes: int
     envelope_bytes: int
     energy: EnergyReport | None = None
+    measured: MeasuredCost | None = None
 
     @property
     def held_version(self) -> int | None:
         """Of the published model that the client stores."""
         return None if self.report.held_version == NO_ROUND else self.report.held_version
+
+    @property
+    def train_loss_rms(self) -> float | None:
+        """Root mean square of the losses of single examples, where the strategy reads it."""
+        return None if self.report.train_loss_rms == NO_LOSS else self.report.train_loss_rms
 
 
 def understand(
@@ -95,10 +109,12 @@ def understand(
     code_digest: str,
     optimizer_slots: int,
     few_examples: FewExamples,
+    mask_rule: MaskRule | None = None,
 ) -> Answer:
     """Check a reply against what was asked and decode its packet.
 
     ``upload_bytes`` is the weight of the whole reply, as Flower was handed it.
+    ``mask_rule`` says which values are sent, where packets do not say so themselves.
 
     Raises:
         ProtocolError: another release, round or client; a plan beyond the suggestion; nonsense.
@@ -117,6 +133,8 @@ def understand(
     for name in ("train_s", "residual_norm", "residual_rounding_norm"):
         if (value := getattr(report, name)) < 0:
             raise ProtocolError(f"{name}: expected 0 or more, got {value}")
+    if report.train_loss_rms < 0 and report.train_loss_rms != NO_LOSS:
+        raise ProtocolError(f"train_loss_rms: expected 0 or more, got {report.train_loss_rms}")
     capacity = Capacity.from_json(from_json("capacity", report.capacity))
     plan = _final_plan(report, asked.plan, layout)
     trained = report.status == "trained"
@@ -148,11 +166,14 @@ def understand(
         residuals=_residuals(report, layout) if trained else {},
         unmet_floors=_layer_names(report.unmet_floors, layout) if trained else (),
         widths=_widths(report.widths, plan) if trained else {},
-        update=_update(packet, report, plan, layout, few_examples) if trained else None,
+        update=_update(packet, report, plan, layout, few_examples=few_examples, mask_rule=mask_rule)
+        if trained
+        else None,
         packet_bytes=len(packet),
         upload_bytes=upload_bytes,
         envelope_bytes=envelope_bytes,
         energy=_energy(content),
+        measured=_measured(content),
     )
 
 
@@ -173,6 +194,20 @@ def _energy(content: RecordDict) -> EnergyReport | None:
     return energy
 
 
+def _measured(content: RecordDict) -> MeasuredCost | None:
+    if "measured" not in content:
+        return None
+    measured = MeasuredCost.from_record(content["measured"])
+    for name in ("memory_bytes", "download_s"):
+        value = getattr(measured, name)
+        if value != NO_VALUE and not 0 <= value < MOST_MEASURED:
+            raise ProtocolError(
+                f"{name}: expected 0 or more and below {MOST_MEASURED:g}, or {NO_VALUE:g} for "
+                f"what is not known, got {value}"
+            )
+    return measured
+
+
 def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
     """Refuse an update that no local training gives; merging it would ruin the model for all.
 
@@ -184,9 +219,25 @@ def check_movement(update: Update, before: Arrays, layout: Layout) -> None:
 
 
 def _update(
-    packet: bytes, report: TrainReport, plan: Plan, layout: Layout, few_examples: FewExamples
+    packet: bytes,
+    report: TrainReport,
+    plan: Plan,
+    layout: Layout,
+    *,
+    few_examples: FewExamples,
+    mask_rule: MaskRule | None,
 ) -> Update:
-    decoded = decode(packet, layout, max_bytes=max(plan.upload_budget_bytes, EMPTY_PACKET_BYTES))
+    budget_bytes, trained = plan.upload_budget_bytes, layout.ordered(plan.trained)
+    positions = None
+    if mask_rule is not None:
+        mask = mask_rule.mask(layout, trained, budget_bytes, report.round_number)
+        positions = mask.positions(layout, trained)
+    decoded = decode(
+        packet,
+        layout,
+        max_bytes=max(budget_bytes, EMPTY_PACKET_BYTES),
+        positions=positions,
+    )
     _same("round of the packet", report.round_number, decoded.round_number)
     _same("packet digest", packet_digest(packet), report.packet_digest)
     if decoded.layers and set(decoded.layers) != set(plan.trained):

@@ -11,6 +11,7 @@ from fedfreeze.layout import Layout
 from strategies.coverage import Covered
 from strategies.orders import Asked
 from strategies.replies import Answer
+from strategies.selection.rule import Chosen
 
 
 @dataclass
@@ -31,6 +32,16 @@ class RoundResult:
         simulated_s: modelled length of the round.
         covered: what the coverage of the fleet asks for; None where nobody is asked.
         untrainable: by layer that no board that is online can train, a limit that is short.
+        away: why, by device id, for simulated boards that were not there when the round began.
+        simulated_wait_s: seconds in which nobody was there, before the round.
+        awaited_s: when somebody who is away may come; None where nobody does.
+        lost: why, by device id, for boards that left before their update had arrived.
+        arrival_s: by device id, when an update arrived or would have, in simulated seconds since
+            the run began.
+        modelled_energy_j: by device id, what each simulated board that was asked drew.
+        battery_j: by device id, what is left in the batteries of those that have one.
+        selection: who was there and how the cohort was chosen; None for a rule without reasons.
+        gains: by device id, what merged updates brought, where the rule reads it.
     """
 
     number: int
@@ -48,6 +59,33 @@ class RoundResult:
     simulated_s: float = 0.0
     covered: Covered | None = None
     untrainable: dict[str, str] = field(default_factory=dict)
+    away: dict[str, str] = field(default_factory=dict)
+    simulated_wait_s: float = 0.0
+    awaited_s: float | None = None
+    lost: dict[str, str] = field(default_factory=dict)
+    arrival_s: dict[str, float] = field(default_factory=dict)
+    modelled_energy_j: dict[str, float] = field(default_factory=dict)
+    battery_j: dict[str, float] = field(default_factory=dict)
+    selection: Chosen | None = None
+    gains: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> int:
+        """How many updates the server waits for: of those asked, less who sat out."""
+        return len(self.asked) - len(set(self.sat_out) & set(self.asked))
+
+    def status(self, device_id: str) -> str:
+        """What became of a client that was asked; ``void`` if only the quorum was missing."""
+        for status, members in (
+            ("used", self.used),
+            ("late", self.late),
+            ("lost", self.lost),
+            ("sat-out", self.sat_out),
+            ("failed", self.failed),
+        ):
+            if device_id in members:
+                return status
+        return "void"
 
     def asked_to_cover(self, device_id: str) -> tuple[str, ...]:
         """Layers that coverage asks of a client."""

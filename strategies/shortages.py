@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fedfreeze.plan import ReasonCode
 from fedfreeze.units import Dimension, written
 from strategies.means import Means
+
+NO_WATTS = (
+    "limits.energy-j-per-round counts with the board's watts, and nobody knows them: "
+    "expected the profile of a board that ships with FedFreeze; name one in the node's "
+    "config, or remove the limit"
+)
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,9 @@ def _per_round(means: Means, flops: float, packet_bytes: int) -> Iterator[Shorta
         )
         yield Shortage(4, "flops", flops, most_flops, detail)
     joules = means.joules(flops, packet_bytes)
-    if most_j is not None and joules is not None and joules > most_j:
+    if most_j is not None and joules is None:
+        yield Shortage(5, "energy", math.inf, most_j, NO_WATTS, is_general=True)
+    elif most_j is not None and joules is not None and joules > most_j:
         detail = (
             f"the round takes {joules:.3g} J with it, limits.energy-j-per-round is {most_j:.3g}"
         )

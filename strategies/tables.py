@@ -20,25 +20,30 @@ from fedfreeze.settings import (
     Share,
 )
 from strategies.few_examples import FewExamples
-from strategies.layer_wishes import MAX_WEIGHT, rows_of
+from strategies.layer_wishes import MAX_WEIGHT, MIN_WEIGHT, rows_of
+from strategies.mask_rule import MaskRule
 from tasks.options import OwnLayers
 from tasks.partition import Partition, Split
 from tasks.registry import known_model
 
 Precision = Literal["float32", "float16"]
 Fate = Literal["keep", "decay", "drop"]
+# Of [clients] selection, those that choose by a score.
+SCORED = ("resource", "gain", "oort")
 
 
 @dataclass(frozen=True)
 class OnlyWith:
     """Marks a key that is read only when the key ``selector`` above it has one of ``values``.
 
-    ``or_else`` names more keys, of which one with such a value is enough.
+    ``or_else`` names more keys, of which one with such a value is enough; ``why`` is a reason that
+    a refusal gives. A key with several marks is read only where all of them are met.
     """
 
     selector: str
     values: tuple[str, ...]
     or_else: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def selectors(self) -> tuple[str, ...]:
@@ -66,18 +71,33 @@ class Table(Settings):
                 continue
             # The default passes, so that a resolved document can hold every key.
             if not mark.is_met(info.data) and value != field.default:
-                raise ValueError(f"only {mark} reads this key, got {json.dumps(value)}; remove it")
+                why = f": {mark.why}" if mark.why else ""
+                raise ValueError(
+                    f"only {mark} reads this key, got {json.dumps(value)}{why}; remove it"
+                )
         return value
 
 
 class Clients(Table):
     """``[clients]``: who is asked, and how long the server waits."""
 
-    selection: Literal["all", "uniform", "bernoulli"] = Field(
-        "all", description="who is asked in a round, of those online"
+    selection: Literal["all", "uniform", "bernoulli", "resource", "gain", "oort"] = Field(
+        "all",
+        description="who is asked in a round, of those online: everybody, a draw, or the best by "
+        "speed and reliability, by what their updates brought, or by Oort's utility",
     )
-    share: Annotated[float, OnlyWith("selection", ("uniform", "bernoulli"))] = Field(
+    share: Annotated[float, OnlyWith("selection", ("uniform", "bernoulli", *SCORED))] = Field(
         1.0, gt=0, le=1, description="share of the clients that is asked"
+    )
+    exploration: Annotated[Share, OnlyWith("selection", SCORED)] = Field(
+        0.2,
+        description="share of the cohort for clients that were never asked or have long waited; "
+        "with oort it begins at 0.9 and falls to this",
+    )
+    fairness_rounds: Annotated[PositiveInt, OnlyWith("selection", SCORED)] = Field(
+        20,
+        description="rounds within which every client that is there is asked at least once, as far "
+        "as the share allows",
     )
     quorum: Share = Field(
         0.6, description="share of those asked that must answer, else the round is void"
@@ -207,23 +227,35 @@ class Compression(Table):
     bits: Annotated[Literal[8, 16, 32], OnlyWith("mode", ("dense",))] = Field(
         32, description="bits of a value"
     )
+    mask: Annotated[Literal["chosen", "shared"], OnlyWith("mode", ("sparse",))] = Field(
+        "chosen",
+        description="which values are sent: chosen sends those that earn their bits, and where "
+        "they are; shared sends those at positions that both ends draw from the seed, others in "
+        "each round",
+    )
     density: Annotated[float | None, OnlyWith("mode", ("sparse", "literal"))] = Field(
         None,
         gt=0,
         le=1,
-        description="share of the values that is sent, if they fit; chosen with the step when "
-        "absent",
+        description="share of the values that is sent, if they fit; when absent, chosen with the "
+        "step, or of a shared mask as large as the budget allows",
     )
-    value_bits: Annotated[int | None, OnlyWith("mode", ("sparse",))] = Field(
+    value_bits: Annotated[
+        int | None, OnlyWith("mode", ("sparse",)), OnlyWith("mask", ("chosen",))
+    ] = Field(
         None,
         ge=1,
         le=MAX_SPARSE_BITS,
         description="bits of a value that is sent, its sign among them; chosen when absent",
     )
-    effort: Annotated[Effort, OnlyWith("mode", ("sparse",))] = Field(
+    effort: Annotated[Effort, OnlyWith("mode", ("sparse",)), OnlyWith("mask", ("chosen",))] = Field(
         "thorough", description="thorough takes about twice as long as fast, for a smaller error"
     )
-    floors: Annotated[dict[str, Share] | None, OnlyWith("mode", ("sparse",))] = Field(
+    floors: Annotated[
+        dict[str, Share] | None,
+        OnlyWith("mode", ("sparse",)),
+        OnlyWith("mask", ("chosen",), why="a shared mask takes the same share of every layer"),
+    ] = Field(
         None,
         description="globs over layers, each with the least share of its values that is sent, and "
         "never fewer than 8; when absent, a thousandth of the last layer",
@@ -231,7 +263,8 @@ class Compression(Table):
     boost: Annotated[dict[str, float] | None, OnlyWith("mode", ("sparse",))] = Field(
         None,
         description="globs over layers or tensors, and rows of them as in head.weight[0:4], each "
-        "with how much an error counts there: 4 halves the step, 16 quarters it",
+        "with how much an error counts there, against 1 elsewhere: 4 halves the step, 0.25 doubles "
+        "it; of several globs the highest counts",
     )
     boost_by: Annotated[Literal["globs", "importance"], OnlyWith("mode", ("sparse",))] = Field(
         "globs",
@@ -274,6 +307,11 @@ class Compression(Table):
                 'mode = "dense" sends every value, so no step can be finer; expected "plain" or '
                 '"damped-weight"'
             )
+        if value == "finer-step" and info.data.get("mask") == "shared":
+            raise ValueError(
+                'mask = "shared" sends every value of the mask, so no step can be finer; expected '
+                '"plain" or "damped-weight"'
+            )
         return value
 
     @field_validator("boost")
@@ -281,10 +319,10 @@ class Compression(Table):
     def _can_be_weighed(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         for pattern, weight in (value or {}).items():
             rows_of(pattern)
-            if not 1 <= weight <= MAX_WEIGHT:
+            if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
                 raise ValueError(
-                    f"{json.dumps(pattern)}: expected a weight from 1 to {MAX_WEIGHT}, got "
-                    f"{weight:g}; weights are relative to everything else"
+                    f"{json.dumps(pattern)}: expected a weight from 1/{MAX_WEIGHT:g} to "
+                    f"{MAX_WEIGHT:g}, got {weight:g}; what no glob names has a weight of 1"
                 )
         return value
 
@@ -293,11 +331,15 @@ class Compression(Table):
         return CodecSettings(
             self.mode,
             self.bits,
-            density=self.density,
+            density=self.density if self.mask == "chosen" else None,
             value_bits=self.value_bits,
             fineness=self.small_clients.fineness(examples),
             effort=self.effort,
         )
+
+    def mask_rule(self, seed: int) -> MaskRule | None:
+        """What decides which values are sent, where not their sizes do; None where they do."""
+        return MaskRule(seed, self.density) if self.mask == "shared" else None
 
     @property
     def small_clients(self) -> FewExamples:

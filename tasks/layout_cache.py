@@ -11,11 +11,8 @@ A file that cannot be read, is damaged or is not what its digest says counts as 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
@@ -25,11 +22,10 @@ from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import ConfigError, LayoutError
 from fedfreeze.layout import Layout
 from fedfreeze.run_folder import home
+from tasks.cached_json import read_cached, write_cached
 from tasks.options import AS_THE_TASK_IS, Options
 from tasks.registry import TASKS
 
-# Of the file; 1 holds a layout's JSON and its SHA-256.
-FORMAT = 1
 _LIBRARIES = ("torch", "torchvision", "timm", "transformers")
 
 
@@ -44,16 +40,10 @@ def cached_layout(
         root: folder of the files (default: in :func:`fedfreeze.run_folder.home`).
     """
     path = _path(task_name, options, root)
-    if path is None:
-        return None
+    content = None if path is None else read_cached(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT or document["sha256"] != _digest(document["layout"]):
-            return None
-        return Layout.from_json(document["layout"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-    except LayoutError:
+        return None if content is None else Layout.from_json(content)
+    except (ValueError, LookupError, TypeError, AttributeError, LayoutError):
         return None
 
 
@@ -66,16 +56,7 @@ def remember(
     error: the layout is traced again.
     """
     path = _path(task_name, options, root)
-    if path is None:
-        return False
-    content = layout.to_json()
-    document = {"format": FORMAT, "sha256": _digest(content), "layout": content}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, json.dumps(document).encode())
-    except OSError:
-        return False
-    return True
+    return path is not None and write_cached(path, layout.to_json())
 
 
 def layout_key(task_name: str, options: Options | None) -> str | None:
@@ -107,21 +88,3 @@ def _path(task_name: str, options: Options | None, root: Path | None) -> Path | 
     except ConfigError:  # no such home; whoever needs one says so
         return None
     return folder / f"{key}.json"
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -38,6 +38,7 @@ MODELS = {
     "resnet18-gn": "tasks.models.resnet_gn:RESNET18_GN",
     "resnet34-gn": "tasks.models.resnet_gn:RESNET34_GN",
     "vit-tiny": "tasks.models.vit_tiny:VIT_TINY",
+    "vit-nano": "tasks.models.vit_tiny:VIT_NANO",
     "efficientnet-lite0": "tasks.models.efficientnet_lite0:EFFICIENTNET_LITE0",
     "gru-text": "tasks.models.recurrent:GRU_TEXT",
     "lstm-text": "tasks.models.recurrent:LSTM_TEXT",

@@ -14,6 +14,13 @@ from device_profiles.system_files import SystemFiles
 # Version 1 writes the largest whole number of pages where nothing is limited.
 _UNLIMITED = 2**62
 
+# By version: limits, what is used, and what of it can go, below "memory.". Above "high" nothing is
+# killed, but a process waits until as much was taken back: training there would not end.
+_FILES = {
+    1: (("limit_in_bytes",), "usage_in_bytes", "total_inactive_file"),
+    2: (("max", "high"), "current", "inactive_file"),
+}
+
 
 class Group(NamedTuple):
     """A folder of the control group file system, and of which version it is."""
@@ -52,15 +59,14 @@ def free_memory_bytes(system: SystemFiles) -> int | None:
     """
     left = []
     for version, folder in groups(system, "memory"):
-        limit, usage, idle = ("max", "current", "inactive_file")
-        if version == 1:
-            limit, usage, idle = ("limit_in_bytes", "usage_in_bytes", "total_inactive_file")
-        limit_bytes = system.whole(f"{folder}/memory.{limit}")  # "max" is no number
+        tops, usage, idle = _FILES[version]
+        limits = [system.whole(f"{folder}/memory.{top}") for top in tops]  # "max" is no number
+        known = [limit for limit in limits if limit is not None and limit < _UNLIMITED]
         used_bytes = system.whole(f"{folder}/memory.{usage}")
-        if limit_bytes is None or used_bytes is None or limit_bytes >= _UNLIMITED:
+        if not known or used_bytes is None:
             continue
         idle_bytes = _statistic(system.text(f"{folder}/memory.stat"), idle)
-        left.append(max(0, limit_bytes - max(0, used_bytes - idle_bytes)))
+        left.append(max(0, min(known) - max(0, used_bytes - idle_bytes)))
     return min(left, default=None)
 
 
@@ -74,7 +80,7 @@ def processor_quota(system: SystemFiles) -> float | None:
             quota = system.text(f"{folder}/cpu.cfs_quota_us") or ""
             period = system.text(f"{folder}/cpu.cfs_period_us") or ""
         # "max" in version 2 and -1 in version 1 limit nothing.
-        if quota.isdigit() and period.isdigit() and int(period) > 0:
+        if quota.isdecimal() and period.isdecimal() and int(period) > 0:
             quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
 
@@ -116,6 +122,6 @@ def _inside(path: str, root: str) -> PurePosixPath:
 def _statistic(text: str | None, name: str) -> int:
     for line in (text or "").splitlines():
         key, _, value = line.partition(" ")
-        if key == name and value.isdigit():
+        if key == name and value.isdecimal():
             return int(value)
     return 0

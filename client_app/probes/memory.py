@@ -58,4 +58,4 @@ def free_memory_bytes(system: SystemFiles | None = None) -> float:
 
 def _bytes(value: str | None) -> int | None:
     number = (value or "").removesuffix("kB").strip()
-    return 1024 * int(number) if number.isdigit() else None
+    return 1024 * int(number) if number.isdecimal() else None

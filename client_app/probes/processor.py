@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from client_app.probes import cgroup
@@ -39,6 +40,7 @@ class Processor:
         quota: how many processors' time the control groups allow.
         governors: by which the clock is set, sorted; one name unless cores differ.
         most_hz: the highest clock that the governor may choose.
+        allowed: on how many cores this process may run, as by a container's cpuset.
     """
 
     model: str | None
@@ -46,13 +48,14 @@ class Processor:
     quota: float | None
     governors: tuple[str, ...]
     most_hz: int | None
+    allowed: int | None = None
 
 
 def processor_now(system: SystemFiles) -> Processor:
     """Read ``/proc/cpuinfo``, the control groups and cpufreq."""
     lines = (system.text("/proc/cpuinfo") or "").splitlines()
     pairs = [(key.strip(), value.strip()) for key, _, value in (s.partition(":") for s in lines)]
-    cores = sum(key == "processor" and value.isdigit() for key, value in pairs)
+    cores = sum(key == "processor" and value.isdecimal() for key, value in pairs)
     cpufreq = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq"
     governors = {system.text(name) for name in system.found(f"{cpufreq}/scaling_governor")}
     clocks = [system.whole(name) for name in system.found(f"{cpufreq}/scaling_max_freq")]
@@ -62,6 +65,7 @@ def processor_now(system: SystemFiles) -> Processor:
         quota=cgroup.processor_quota(system),
         governors=tuple(sorted(name for name in governors if name is not None)),
         most_hz=max((1000 * khz for khz in clocks if khz is not None), default=None),
+        allowed=_allowed(system),
     )
 
 
@@ -78,6 +82,16 @@ def board_model(system: SystemFiles) -> str | None:
     vendor = system.text("/sys/class/dmi/id/sys_vendor")
     product = system.text("/sys/class/dmi/id/product_name")
     return " ".join(part for part in (vendor, product) if part) or None
+
+
+def _allowed(system: SystemFiles) -> int | None:
+    """The bits of this process's mask (kernel, Documentation/filesystems/proc.rst, "status")."""
+    for line in (system.text("/proc/self/status") or "").splitlines():
+        name, _, mask = line.partition(":")
+        if name == "Cpus_allowed":
+            with contextlib.suppress(ValueError):
+                return int(mask.replace(",", ""), 16).bit_count() or None
+    return None
 
 
 def _model(pairs: list[tuple[str, str]]) -> str | None:

@@ -31,6 +31,21 @@ def energy_j(samples: Sequence[Sample]) -> float | None:
     return sum((a.power_w + b.power_w) / 2 * (b.at_s - a.at_s) for a, b in pairwise(samples))
 
 
+def held(samples: Sequence[Sample], begin_s: float, end_s: float) -> list[Sample]:
+    """The samples, the first one held back to ``begin_s`` and the last one on to ``end_s``.
+
+    A sensor that begins late or falls silent would else seem to draw nothing there. Of fewer than
+    two samples nothing is made.
+
+    >>> held([Sample(1.0, 2.0), Sample(3.0, 4.0)], 0.0, 9.0)[-1]
+    Sample(at_s=9.0, power_w=4.0)
+    """
+    if len(samples) < 2:
+        return list(samples)
+    first, last = samples[0], samples[-1]
+    return [Sample(begin_s, first.power_w), *samples, Sample(end_s, last.power_w)]
+
+
 def sample_rate_hz(times_s: Sequence[float]) -> float | None:
     """Mean samples a second; None of fewer than two, or where no time has passed.
 

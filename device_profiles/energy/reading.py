@@ -19,7 +19,8 @@ class EnergyReading:
         scope: what is counted: "board", "processor" or "rails" (some supply lines of the board).
         samples: how many times the sensor was read; 0 for a model.
         sample_rate_hz: mean rate of reading; None with fewer than two samples.
-        gaps_s: seconds between samples that lie far apart; what was drawn there is interpolated.
+        gaps_s: seconds between samples that lie far apart, and before the first or after the last
+            one; what was drawn there is interpolated, or taken for what it was at the nearest.
     """
 
     energy_j: float | None

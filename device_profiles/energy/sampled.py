@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from device_profiles.energy.integral import Sample, energy_j, gaps_s, sample_rate_hz
+from device_profiles.energy.integral import Sample, energy_j, gaps_s, held, sample_rate_hz
 from device_profiles.energy.reading import EnergyReading
 from device_profiles.energy.sensors import PowerSensor
 from device_profiles.energy.ticker import ThreadTicker, Ticker
@@ -19,10 +19,11 @@ class SampledMeter:
         self._clock = SystemClock() if clock is None else clock
         self._ticker = ThreadTicker() if ticker is None else ticker
         self._samples: list[Sample] = []
+        self._begin_s: float | None = None
 
     def start(self) -> None:
         """See :class:`device_profiles.energy.reading.EnergyMeter`."""
-        self._samples = []
+        self._samples, self._begin_s = [], self._clock.now()
         self._take()
         self._ticker.start(self._take, self._sensor.interval_s)
 
@@ -30,14 +31,16 @@ class SampledMeter:
         """See :class:`device_profiles.energy.reading.EnergyMeter`."""
         self._ticker.stop()
         self._take()
+        end_s = self._clock.now()
         times_s = [sample.at_s for sample in self._samples]
+        begin_s = end_s if self._begin_s is None else self._begin_s
         return EnergyReading(
-            energy_j=energy_j(self._samples),
+            energy_j=energy_j(held(self._samples, begin_s, end_s)),
             source=self._sensor.source,
             scope=self._sensor.scope,
             samples=len(self._samples),
             sample_rate_hz=sample_rate_hz(times_s),
-            gaps_s=gaps_s(times_s, self._sensor.interval_s),
+            gaps_s=gaps_s([begin_s, *times_s, end_s], self._sensor.interval_s),
         )
 
     def _take(self) -> None:

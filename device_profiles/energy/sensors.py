@@ -23,7 +23,7 @@ from device_profiles.system_files import SystemFiles
 # Channels that carry all that the board draws, as NVIDIA labels them; the others are parts of it.
 _WHOLE_BOARD = ("VDD_IN", "POM_5V_IN", "VDD_IN_5V0")
 
-_PMIC = re.compile(r"(\S+)_(A|V)\s+(?:current|volt)\(\d+\)=([0-9.]+)[AV]")
+_PMIC = re.compile(r"(\S+)_(A|V)\s+(?:current|volt)\(\d+\)=([0-9]+(?:\.[0-9]+)?)[AV]")
 
 
 @dataclass(frozen=True)

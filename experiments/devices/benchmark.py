@@ -1,101 +1,105 @@
-"""Predicted against measured: the peak memory of training, each plan in a fresh process.
+"""Costs, plans and their predictions, held against formulas, brute force, bounds and real training.
 
-A prediction is good within 20 % or 30 MB. Needs Linux (``/proc/self/clear_refs``); takes some
-seconds a line, on one thread.
+Five sections: FLOPs against formulas; memory against the peaks of fresh processes; plans against
+every set of layers; plans of 60 layers against a bound and the clock; seconds against the clock.
+All of it took 19 minutes on a busy machine of two cores, --quick three.
 
 Example:
-    python experiments/devices/benchmark.py --models vit-tiny --batch-sizes 8
+    python experiments/devices/benchmark.py --sections memory --models vit-tiny --batch-sizes 8
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from case import SLOTS_OF, TASK_OF, Case, plans, task_of
+import exactness
+import memory
+import operations
+import planner
+import seconds
+from case import TASK_OF
+from section import Say, Section
 
-from device_profiles.memory import local_training_bytes
-from fedfreeze.layout import Layout
-
-ROOT = Path(__file__).parent.parent.parent
-WITHIN_SHARE, WITHIN_BYTES = 0.20, 30e6
-
-
-@dataclass(frozen=True)
-class Row:
-    """One case with both numbers."""
-
-    case: Case
-    modelled_bytes: float
-    measured_bytes: int
-
-    @property
-    def good(self) -> bool:
-        """Whether the prediction is near enough."""
-        error = abs(self.modelled_bytes - self.measured_bytes)
-        return error <= max(WITHIN_SHARE * self.measured_bytes, WITHIN_BYTES)
+NAMES = ("flops", "memory", "exact", "planner", "seconds")
+QUICK_MODELS = ["fashion-cnn", "resnet18-gn"]
 
 
-def row(case: Case, layout: Layout) -> Row:
-    """Predict, and measure in a process of its own."""
-    asked = {"case": case.to_json(), "layout": layout.to_json()}
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "OMP_NUM_THREADS": "1",
+def chosen(arguments: argparse.Namespace) -> dict[str, tuple[str, Callable[[Say], Section]]]:
+    """Of each section that is wanted, its title and what runs it."""
+    quick = arguments.quick
+    models = arguments.models or list(TASK_OF)
+    few = arguments.models or (QUICK_MODELS if quick else list(TASK_OF))
+    batch_sizes = arguments.batch_sizes or ([8] if quick else [8, 32])
+    about_s, repeats = (0.1, 1) if quick else (1.0, 3)
+    every: dict[str, tuple[str, Callable[[Say], Section]]] = {
+        "flops": ("FLOPs, traced against formulas", lambda say: operations.run(say, models)),
+        "memory": (
+            "Memory of training, predicted against measured",
+            lambda say: memory.run(say, few, batch_sizes),
+        ),
+        "exact": (
+            "Plans against every set of layers",
+            lambda say: exactness.run(say, 120 if quick else 1_000),
+        ),
+        "planner": (
+            "Plans of 60 layers against a Lagrangian bound",
+            lambda say: planner.run(say, 5 if quick else 20),
+        ),
+        "seconds": (
+            "Seconds of training, predicted against measured",
+            lambda say: seconds.run(say, few, about_s=about_s, repeats=repeats),
+        ),
     }
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "measure.py")],
-        input=json.dumps(asked),
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+    return {name: every[name] for name in arguments.sections or NAMES}
+
+
+def played(
+    sections: Mapping[str, tuple[str, Callable[[Say], Section]]], say: Say
+) -> dict[str, Section]:
+    """Run the sections one after another, and say each one's verdict."""
+    found = {}
+    for name, (title, run) in sections.items():
+        say(f"{title} ({name})\n")
+        found[name] = run(say)
+        say(f"\n{found[name].verdict}\n")
+    return found
+
+
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    modelled = local_training_bytes(layout, case.trained, case.batch_size, SLOTS_OF[case.optimizer])
-    return Row(case, modelled, int(ended.stdout))
-
-
-def cases(model: str, layout: Layout, batch_sizes: list[int]) -> Iterator[Case]:
-    """Every plan at every batch size."""
-    for batch_size in batch_sizes:
-        for plan, trained in plans(layout).items():
-            yield Case(model, plan, trained, batch_size)
+    parser.add_argument("--sections", nargs="+", choices=NAMES, help="these alone")
+    parser.add_argument("--models", nargs="+", choices=TASK_OF, help="these alone")
+    parser.add_argument("--batch-sizes", nargs="+", type=int, help="for memory (default: 8 32)")
+    parser.add_argument("--quick", action="store_true", help="fewer models and cases")
+    parser.add_argument("--json", type=Path, help="write all figures there as well")
+    return parser.parse_args(words)
 
 
 def main() -> int:
-    """Print the table; 1 if a prediction is too far off."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="+", choices=TASK_OF, default=list(TASK_OF))
-    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[8, 32])
-    parser.add_argument("--json", type=Path, help="write the rows there as well")
-    args = parser.parse_args()
-    print(f"{'model':12}{'plan':15}{'batch':>6}{'modelled':>10}{'measured':>10}{'ratio':>7}")
-    rows = []
-    for model in args.models:
-        layout = task_of(model).layout()
-        for case in cases(model, layout, args.batch_sizes):
-            found = row(case, layout)
-            rows.append(found)
-            print(
-                f"{model:12}{case.plan:15}{case.batch_size:6}{found.modelled_bytes / 1e6:7.0f} MB"
-                f"{found.measured_bytes / 1e6:7.0f} MB"
-                f"{found.modelled_bytes / found.measured_bytes:7.2f}"
-                f"{'' if found.good else '  too far off'}",
-                flush=True,
-            )
-    bad = sum(not found.good for found in rows)
-    print(f"{len(rows) - bad} of {len(rows)} within 20 % or 30 MB")
-    if args.json:
-        args.json.write_text(json.dumps([asdict(found) for found in rows], indent=1))
-    return bad > 0
+    """Print every section; 1 if a target is missed."""
+    arguments = parsed()
+    found = played(chosen(arguments), lambda line: print(line, flush=True))
+    if arguments.json:
+        document = {
+            name: {
+                "target": section.target,
+                "found": section.found,
+                "holds": section.holds,
+                **section.figures,
+            }
+            for name, section in found.items()
+        }
+        arguments.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    missed = [name for name, section in found.items() if section.holds is False]
+    print(f"missed: {', '.join(missed)}" if missed else "every target holds")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from case import Case, task_of
 from resident import peak_above
 from torch import nn
 
-from client_app.training import train
+from client_app.training import Trained, train
 from fedfreeze.layout import Arrays, Layout
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.local_step import GradientNorms
@@ -34,14 +34,19 @@ def peak_bytes(case: Case, layout: Layout) -> int:
     """Peak resident bytes of local training, above what is there before it."""
     warm_up(case)
     task = task_of(case.model)
-    examples = _examples(task, case.batch_size * STEPS)
+    examples = examples_for(task, case.batch_size * STEPS)
+    published = initial_model(task, layout)
+    return peak_above(lambda: train_case(task, case, layout, published, examples))
+
+
+def initial_model(task: Task, layout: Layout) -> Arrays:
+    """Every tensor of the layout, as the model begins."""
     torch.manual_seed(0)
-    published = {
+    return {
         name: np.array(value.numpy())
         for name, value in task.build().state_dict().items()
         if name in layout.tensors
     }
-    return peak_above(lambda: _train(task, case, layout, published, examples))
 
 
 def warm_up(case: Case) -> None:
@@ -49,13 +54,16 @@ def warm_up(case: Case) -> None:
     task = Task("warm-up", Values((3, 8, 8)), _no_data, _small_model, labels=("a", "b"))
     small = Case("", "full", task.layout().names, 4, case.optimizer)
     published = task.initial(0)[0]
-    _train(task, small, task.layout(), published, _examples(task, 4 * STEPS))
+    train_case(task, small, task.layout(), published, examples_for(task, 4 * STEPS))
 
 
-def _train(task: Task, case: Case, layout: Layout, published: Arrays, examples: Examples) -> None:
+def train_case(
+    task: Task, case: Case, layout: Layout, published: Arrays, examples: Examples
+) -> Trained:
+    """Train for an epoch, through the code of a board."""
     frozen = set(layout.names) - set(case.trained)
     momentum = 0.9 if case.optimizer == "momentum" else 0.0
-    train(
+    return train(
         task,
         published,
         examples,
@@ -75,7 +83,8 @@ def _train(task: Task, case: Case, layout: Layout, published: Arrays, examples: 
     )
 
 
-def _examples(task: Task, count: int) -> Examples:
+def examples_for(task: Task, count: int) -> Examples:
+    """So many, of nothing in particular."""
     generator = np.random.default_rng(0)
     targets = torch.from_numpy(generator.integers(0, len(task.labels), count))
     return Examples(task.inputs.example(count), targets)

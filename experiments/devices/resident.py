@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 from collections.abc import Callable
-from pathlib import Path
 
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_RESET_PEAK = "5"  # proc(5)
+from client_app.probes.peak import ProcessPeak
+from device_profiles.system_files import SystemFiles
 
 
-def peak_above(work: Callable[[], None]) -> int:
-    """Bytes above what is there before ``work``."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed must not count as there
-    _CLEAR.write_text(_RESET_PEAK)
-    base = _status_bytes("VmRSS")
+def peak_above(work: Callable[[], object]) -> int:
+    """Bytes above what is there before ``work``.
+
+    Raises:
+        RuntimeError: this system does not tell.
+    """
+    peak = ProcessPeak(SystemFiles())
+    peak.start()
     work()
-    return _status_bytes("VmHWM") - base
-
-
-def _status_bytes(key: str) -> int:
-    (line,) = (line for line in _STATUS.read_text().splitlines() if line.startswith(f"{key}:"))
-    return int(line.split()[1]) * 1024
+    peak_bytes = peak.stop()
+    if peak_bytes is None:
+        raise RuntimeError(
+            "expected a peak in /proc/self/status that /proc/self/clear_refs sets back, got none; "
+            "run this on Linux, where /proc can be written"
+        )
+    return peak_bytes

@@ -155,9 +155,13 @@ class FedFreeze(FreezePolicy):
                     table[name] = keep * past + (1 - keep) * measured.gradient_norm
         for device_id, client in outcome.clients.items():
             timers = self._frozen_until.setdefault(device_id, {})
-            for name, reason in client.plan.frozen.items():
-                if reason.code == "score":
+            for name in self.layout.names:
+                reason = client.plan.frozen.get(name)
+                if reason is not None and reason.code == "score":
                     timers[name] = outcome.number + self._window[name] - 1
+                elif reason is None or reason.code != "window":
+                    # Thawed before its time: others may have been frozen in its place.
+                    timers.pop(name, None)
         self._learn_gain(outcome)
         self._learn_windows(outcome)
         if outcome.validation_loss is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedfreeze.capacity import Capacity
 from fedfreeze.layout import Layout
@@ -22,14 +22,22 @@ from fedfreeze.plan import Plan, Reason
 from fedfreeze.settings import Settings
 from strategies.local_step import LayerMeasures, LocalStep
 
+if TYPE_CHECKING:  # which is made of the planner's parts, and these of advice
+    from strategies.outlook import Outlook
+
 
 @dataclass(frozen=True)
 class RoundView:
-    """The round that is about to be planned (``number`` counts from 1)."""
+    """The round that is about to be planned (``number`` counts from 1).
+
+    Attributes:
+        seed: of the run; for policies that draw.
+    """
 
     number: int
     rounds: int
     learning_rate: float
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,14 @@ class ClientView:
 
     Attributes:
         feasible: per layer, whether the board can train it together with every layer above it.
+        outlook: answers what a set of layers would take.
     """
 
     device_id: str
     capacity: Capacity
     examples: int
     feasible: Mapping[str, bool]
+    outlook: Outlook
 
 
 @dataclass(frozen=True)
@@ -131,6 +141,7 @@ class FreezePolicy(ABC):
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - as above
         """Take back what :meth:`state` gave."""
 
-    def watch(self) -> LocalStep:
+    def watch(self, view: RoundView) -> LocalStep:
         """The client half: a hook into local training; gradient norms are measured anyway."""
+        del view
         return LocalStep()

@@ -84,6 +84,8 @@ class Operation:
             parameter.
         free: whether by convention it is free between activations.
         weighs: whether it multiplies by matrices or kernels, so that an operand may be a weight.
+        is_recorded: whether autograd writes it down; not under ``no_grad``, and not inside an
+            ``autograd.Function``.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Operation:
     weighs: bool
     spares: bool
     workspace_bytes: int
+    is_recorded: bool
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 weighs=work.weighs,
                 spares=work.spares,
                 workspace_bytes=work.workspace_bytes,
+                is_recorded=torch.is_grad_enabled(),
             )
         )
         self._note_results(func, args, kwargs, result, numbers)

@@ -21,6 +21,7 @@ from tasks.tracing.costs import layer_costs
 from tasks.tracing.cuts import cuts
 from tasks.tracing.globs import by_globs
 from tasks.tracing.layers import automatic, merged_ties
+from tasks.tracing.live import with_live_gradients
 from tasks.tracing.places import Places, in_forward_order
 from tasks.tracing.tape import Tape, named_state, record
 from tasks.tracing.units import Uses
@@ -96,6 +97,7 @@ def _run(model: nn.Module, example: Tensor, name: str) -> tuple[nn.Module, Tape]
         torch.manual_seed(0)  # every process must see the same branch of a model that tosses coins
         try:
             tape, output = record(watched, example.detach().clone())
+            tape = with_live_gradients(tape)
         except LayoutError:
             raise
         except Exception as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.superlink import CONNECTION, private_superlink, program
+from strategies.schema import presets
 from tests.process.harness import ROOT
 
 # In one group, so that simulations do not run beside each other.
@@ -79,7 +80,6 @@ def test_a_wrong_run_config_ends_in_our_own_words(tmp_path, monkeypatch):
     error = json.loads((out / "status.json").read_text())["error"]
     assert error["type"] == "ConfigError"
     assert error["message"] == (
-        "run-config strategy: expected one of fedavg, fedfreeze, fedfreeze-literal, full, got "
-        "'fedavgg'; "
+        f"run-config strategy: expected one of {', '.join(presets())}, got 'fedavgg'; "
         "for a file of your own use `fedfreeze run --strategy FILE`\nNothing was started."
     )

@@ -14,6 +14,7 @@ from fedfreeze.messages import (
     PACKET_FORMAT,
     PROTOCOL,
     EnergyReport,
+    MeasuredCost,
     TrainReport,
     packed,
 )
@@ -56,6 +57,10 @@ energies = st.builds(
     gaps_s=st.floats(0, 1e300),
 )
 
+measured_costs = st.builds(
+    MeasuredCost, memory_bytes=st.floats(-1, 1e15), download_s=st.floats(-1, 1e15)
+)
+
 
 @st.composite
 def reports(draw, device_id, *, literal=False):
@@ -90,12 +95,14 @@ def reports(draw, device_id, *, literal=False):
     return layers, report
 
 
-def envelope_bytes(report, packet_bytes, energy=None):
+def envelope_bytes(report, packet_bytes, energy=None, measured=None):
     content = RecordDict(
         {"report": report.to_record(), "packet": packed(bytes(packet_bytes), PACKET_FORMAT)}
     )
     if energy is not None:
         content["energy"] = energy.to_record()
+    if measured is not None:
+        content["measured"] = measured.to_record()
     return planned_bytes(content) - packet_bytes
 
 
@@ -107,12 +114,12 @@ def test_no_reply_weighs_more_beside_its_packet_than_its_bound(drawn, packet_byt
     assert envelope_bytes(report, packet_bytes) <= most
 
 
-@given(reports("cam-07"), energies)
-def test_the_bound_of_a_real_board_has_room_for_what_its_sensor_says(drawn, energy):
+@given(reports("cam-07"), st.none() | energies, measured_costs)
+def test_the_bound_of_a_real_board_has_room_for_what_it_measured(drawn, energy, measured):
     layers, report = drawn
     bound = EnvelopeBound(SPARSE, LAYOUT, "cam-07")
     most = bound.most_bytes(layers, 1, plan=report.plan)
-    assert envelope_bytes(report, 1, energy) <= most
+    assert envelope_bytes(report, 1, energy, measured) <= most
 
 
 @given(reports("sim-0007", literal=True))

@@ -6,15 +6,14 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedfreeze.capacity import Capacity, Known
 from fedfreeze.layout import Layer, Layout, TensorSpec
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.freeze.fedfreeze import FedFreeze, FedFreezeSettings
-from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
+from strategies.freeze.policy import ClientOutcome, RoundOutcome, RoundView
 from strategies.local_step import LayerMeasures
+from tests.unit.strategies.samples import client_of
 
 DEVICES = ("A", "B", "C")
-CAPACITY = Capacity(*[Known(1e9, "profile")] * 4)
 
 # What a reply may claim: see strategies.replies.
 measured = st.just(0.0) | st.floats(0, 1e29)
@@ -52,7 +51,8 @@ def layouts(draw):
 
 def viewed(policy, layout, number, device_id, unaffordable):
     able = {name: name not in unaffordable for name in layout.names}
-    return policy.advise(RoundView(number, 99, 0.1), ClientView(device_id, CAPACITY, 10, able))
+    client = client_of(layout, device_id, feasible=able)
+    return policy.advise(RoundView(number, 99, 0.1), client)
 
 
 @st.composite

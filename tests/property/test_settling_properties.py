@@ -8,6 +8,7 @@ from client_app.settling import send, settle
 from client_app.store import BoardState
 from compression import CodecSettings, decode
 from fedfreeze.layout import Layer, Layout, TensorSpec
+from strategies.mask_rule import MaskRule
 from strategies.tables import Residual
 
 LAYOUT = Layout(
@@ -22,6 +23,7 @@ LAYOUT = Layout(
     ),
 )
 FLOATS = [t.name for t in LAYOUT.tensors.values() if t.is_float]
+MASKS = MaskRule(11, None)
 
 # "crashed": the board has stored its round, and the server dies and does the round again.
 # Large enough for any update that is drawn here.
@@ -78,16 +80,20 @@ class Ledger:
     def play(self, fate, layers, budget_bytes, size):
         delta = delta_of(self.rng, layers, size)
         settled = self.settle()
+        mask = None
+        if self.mode == "shared":
+            mask = MASKS.mask(LAYOUT, layers, budget_bytes, self.number)
         sent = send(
             delta,
             settled,
             LAYOUT,
             LAYOUT.ordered(layers),
-            budget_bytes=budget_bytes if self.mode == "sparse" else 10_000,
+            budget_bytes=10_000 if self.mode == "dense" else budget_bytes,
             round_number=self.number,
-            settings=CodecSettings(self.mode, 8),
+            settings=CodecSettings("dense", 8) if self.mode == "dense" else CodecSettings(),
             rules=self.rules,
             before=PUBLISHED,
+            mask=mask,
         )
         self.state = BoardState(sent.residual, sent.pending, history=sent.history)
         if fate == "crashed":
@@ -100,7 +106,9 @@ class Ledger:
             self.learned[name] += array
         if fate == "accepted":
             self.accepted = (sent.pending.round_number, sent.pending.digest)
-            update = decode(sent.pending.packet, LAYOUT, max_bytes=10_000).update
+            positions = mask and mask.positions(LAYOUT, layers)
+            packet = sent.pending.packet
+            update = decode(packet, LAYOUT, max_bytes=10_000, positions=positions).update
             for name, array in update.items():
                 self.merged[name] += array
         self.number += 1
@@ -115,7 +123,7 @@ def delta_of(rng, layers, size):
 
 
 @settings(max_examples=120, deadline=None)
-@given(ROUNDS, st.integers(0, 2**32 - 1), st.sampled_from(["sparse", "dense"]))
+@given(ROUNDS, st.integers(0, 2**32 - 1), st.sampled_from(["sparse", "dense", "shared"]))
 def test_what_was_merged_and_what_is_left_add_up_to_what_was_learned(rounds, seed, mode):
     ledger = Ledger(seed, mode)
     for played in rounds:

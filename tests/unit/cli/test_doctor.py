@@ -1,13 +1,14 @@
 """``fedfreeze doctor`` on trees of files as boards have them."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cli.board_facts import Host, facts_of
+from cli.board_facts import Host, facts_of, this_host
 from cli.board_findings import Finding, findings, fitting_profiles
 from cli.command_line import exit_code
 from cli.doctor import document, lines, page
@@ -302,6 +303,20 @@ def test_a_state_folder_that_cannot_be_written_is_given_to_the_user(tmp_path):
     )
 
 
+def test_a_folder_with_blanks_in_its_name_is_quoted_for_the_shell(tmp_path):
+    told = facts_of(
+        host(tmp_path, SOUND, can_write=lambda folder: False),
+        state_dir=Path("/media/my disk"),
+        profile=load_board("rpi-4b-4gb"),
+        device="auto",
+        with_torch=False,
+    )
+    assert only(findings(told)).fix == (
+        "sudo mkdir -p '/media/my disk' && sudo chown 1000 '/media/my disk'  (Flower's images run "
+        "as user 49999)"
+    )
+
+
 @pytest.mark.parametrize(
     ("free_bytes", "level", "shown"),
     [(499 * 10**6, "warning", "499 MB"), (49 * 10**6, "problem", "49 MB")],
@@ -375,6 +390,7 @@ QUOTA = {
         ("25000 100000", None, "4 threads share the time of 0.25 processors"),
         ("25000 100000", "2", "2 threads share the time of 0.25 processors"),
         ("25000 100000", "1", None),
+        ("25000 100000", "²", "4 threads share the time of 0.25 processors"),
         ("150000 100000", "2", None),
         ("150000 100000", "3", "3 threads share the time of 1.5 processors"),
         ("max 100000", None, None),
@@ -390,6 +406,11 @@ def test_more_threads_than_the_quota_has_processors_wait_for_each_other(
         [] if text is None else [f"{text} and wait for each other"]
     )
     assert all(f.fix == "start the SuperNode with OMP_NUM_THREADS=1" for f in told)
+
+
+def test_a_process_that_may_run_on_one_core_has_one_thread(tmp_path):
+    files = {**SOUND, **QUOTA, "/proc/self/status": "Cpus_allowed:\t8\n"}
+    assert found(tmp_path, files, "rpi-4b-4gb") == []
 
 
 def test_a_small_board_without_swap_is_warned(tmp_path):
@@ -470,6 +491,8 @@ def test_chunks_that_a_thin_uplink_cannot_carry_in_time_are_told(tmp_path):
     )
     env = {"FLWR_PRIVATE_MAX_ARRAY_CHUNK_SIZE": "32768"}
     assert found(tmp_path / "b", pi_3, "rpi-3b-plus-nbiot", env=env) == []
+    env = {"FLWR_PRIVATE_MAX_ARRAY_CHUNK_SIZE": "3²"}
+    assert only(found(tmp_path / "c", pi_3, "rpi-3b-plus-nbiot", env=env)).about == "link"
 
 
 def test_counters_of_energy_that_may_not_be_read_are_told(tmp_path):
@@ -543,3 +566,36 @@ def test_a_board_that_cannot_train_ends_with_7(capsys, tmp_path):
 def test_an_unknown_profile_is_refused_with_the_nearest(capsys):
     assert exit_code(["doctor", "--profile", "rpi-4b-4g"]) == 3
     assert capsys.readouterr().err.endswith('; did you mean "rpi-4b-4gb"?\n')
+
+
+def test_a_state_folder_that_this_user_may_not_look_into_is_no_end(tmp_path):
+    """As a folder of Flower's user is to the one who asks; too long a name is refused likewise."""
+    here = this_host()
+    hidden = tmp_path / ("x" * 300)
+    told = facts_of(
+        replace(
+            host(tmp_path, SOUND), can_write=here.can_write, free_disk_bytes=here.free_disk_bytes
+        ),
+        state_dir=hidden,
+        profile=None,
+        device="auto",
+        with_torch=False,
+    )
+    assert told.link.downlink_bytes_per_s is None
+    assert (told.can_write, told.free_disk_bytes is None) == (True, False)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may look everywhere")
+def test_a_state_folder_of_another_user_cannot_be_written(tmp_path):
+    state = tmp_path / "state"
+    (state / "measured").mkdir(parents=True)
+    state.chmod(0)
+    told = facts_of(
+        replace(host(tmp_path, SOUND), can_write=this_host().can_write),
+        state_dir=state,
+        profile=None,
+        device="auto",
+        with_torch=False,
+    )
+    state.chmod(0o700)
+    assert (told.link.downlink_bytes_per_s, told.can_write) == (None, False)

@@ -1,5 +1,5 @@
 from cli.command_line import exit_code
-from strategies.schema import Strategy, load
+from strategies.schema import Strategy, load, presets
 
 
 def test_the_written_file_passes_check_and_holds_the_defaults(tmp_path, monkeypatch, capsys):
@@ -39,7 +39,5 @@ def test_a_preset_to_edit_is_the_preset_under_the_new_name(tmp_path):
 def test_a_preset_that_there_is_not_is_refused_with_those_that_there_are(tmp_path, capsys):
     path = tmp_path / "mine.toml"
     assert exit_code(["init", str(path), "--preset", "ful"]) == 3
-    assert capsys.readouterr().err == (
-        'no preset "ful"; the presets are fedavg, fedfreeze, fedfreeze-literal, full\n'
-    )
+    assert capsys.readouterr().err == (f'no preset "ful"; the presets are {", ".join(presets())}\n')
     assert not path.exists()

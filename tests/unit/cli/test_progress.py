@@ -31,6 +31,12 @@ def test_late_and_resting_clients_are_named_only_where_there_are_some():
     assert "clients 10 used 0 failed 2 late 1 sat out  " in line
 
 
+def test_lost_and_absent_clients_are_named_only_where_there_are_some():
+    assert "lost" not in round_line({**FULL, "clients_lost": 0, "clients_away": 0})
+    line = round_line({**FULL, "clients_lost": 1, "clients_sat_out": 2, "clients_away": 3})
+    assert "clients 10 used 0 failed 1 lost 2 sat out 3 away  " in line
+
+
 @pytest.mark.parametrize("gone", sorted(set(FULL) - {"round"}))
 def test_an_unknown_figure_is_left_out_and_never_shown_as_0(gone):
     record = {key: value for key, value in FULL.items() if key != gone}
@@ -70,6 +76,8 @@ def test_a_void_round_says_so_and_how_many_answered():
     )
     late = {**void, "clients_failed": 0, "clients_late": 2}
     assert "void: 1 of 3 answered in time  " in round_line(late)
+    lost = {**void, "clients_failed": 0, "clients_late": 1, "clients_lost": 2}
+    assert "void: 0 of 3 answered in time  " in round_line(lost)
     assert "void" not in round_line({**void, "void": False})
 
 
@@ -102,6 +110,18 @@ def test_the_summary_says_what_went_both_ways_where_that_is_known():
     assert summary_lines(run, 1.0, {})[:2] == [
         "uplink     1 MB  (60x less than dense FedAvg)",
         "both ways  4 MB  (40x less than dense FedAvg)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("energy_j", "written"),
+    [(7.25, "7.25 J"), (45_678.0, "45.7 kJ"), (359_000.0, "359 kJ"), (3_600_000.0, "1 kWh")],
+)
+def test_the_summary_says_what_simulated_boards_drew(energy_j, written):
+    record = {"round": 1, "simulated_total_s": 7.0, "modelled_energy_total_j": energy_j}
+    assert summary_lines(figures([record]), 3.0, {}) == [
+        "time       3 s here  (7 s on the simulated boards)",
+        f"energy     {written} modelled on the simulated boards",
     ]
 
 
@@ -155,3 +175,12 @@ def test_the_summary_says_how_the_worst_served_clients_fare():
     assert summary_lines(figures(rounds), 1.0, {})[1] == (
         "worst      0.500  (mean of the worst tenth of clients)"
     )
+
+
+def test_how_far_predictions_were_off_stands_between_the_figures_and_the_files(tmp_path):
+    said = summary_lines(figures([]), 3.0, {"run": tmp_path}, ["predicted  bytes up 8.1 % off"])
+    assert said == [
+        "time       3 s here",
+        "predicted  bytes up 8.1 % off",
+        f"run        {tmp_path}",
+    ]

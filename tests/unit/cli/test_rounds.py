@@ -22,6 +22,12 @@ def test_bytes_and_seconds_of_a_run_are_sums_and_the_virtual_clock_is_read_at_it
     assert run.upload_ratio == 50
 
 
+def test_the_joules_of_a_run_are_read_at_its_end_and_unknown_where_boards_are_real():
+    records = [{"modelled_energy_j": e, "modelled_energy_total_j": t} for e, t in ((2, 2), (3, 5))]
+    assert figures(records).modelled_energy_total_j == 5
+    assert figures([{"round": 1}]).modelled_energy_total_j is None
+
+
 def test_the_ratio_of_all_traffic_counts_both_directions():
     record = {
         "upload_bytes": 10,
@@ -81,6 +87,7 @@ def test_a_complete_line_that_is_no_object_is_refused_with_its_number(tmp_path, 
         (b'{"round": 1, "test_r2": [1]}', "test_r2: expected a number, got [1]"),
         (b'{"round": 1, "upload_bytes": true}', "upload_bytes: expected a number, got True"),
         (b'{"round": 1, "rounds": {}}', "rounds: expected a number, got {}"),
+        (b'{"round": 1, "x_energy_j": "7"}', "x_energy_j: expected a number, got '7'"),
         (
             b'{"round": 1, "note": "\xff"}',
             'expected a JSON object, got \'{"round": 1, "note": "\ufffd"}\'',

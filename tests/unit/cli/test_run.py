@@ -61,8 +61,8 @@ def test_a_fleet_that_there_is_not_is_refused_in_the_words_that_were_typed():
     with pytest.raises(ConfigError) as raised:
         request.new("fedfreeze", "mixd", [])
     assert str(raised.value) == (
-        'unknown fleet "mixd"; the fleets are high, low, mid, mixed, or give a path that ends in '
-        '.toml; did you mean "mixed"?'
+        'unknown fleet "mixd"; the fleets are evening, high, low, mid, mixed, or give a path that '
+        'ends in .toml; did you mean "mixed"?'
     )
 
 
@@ -194,12 +194,14 @@ def test_an_outcome_names_no_figure_that_is_not_known(folder):
 def test_an_outcome_is_json_with_the_figures_of_the_rounds(folder):
     record = {"round": 1, "test_accuracy": 0.5, "upload_bytes": 4, "dense_upload_bytes": 100}
     record |= {"download_bytes": 6, "dense_download_bytes": 100}
+    record["modelled_energy_total_j"] = 7.5
     folder.rounds.write_text(json.dumps(record) + "\n")
     got = json.loads(json.dumps(outcome(folder, None, 2.0)))
     assert got["success"] is True
     assert (got["final_accuracy"], got["upload_bytes"], got["upload_ratio"]) == (0.5, 4, 25.0)
     assert (got["download_bytes"], got["dense_download_bytes"]) == (6, 100)
     assert got["traffic_ratio"] == 20.0
+    assert got["modelled_energy_total_j"] == 7.5
     assert set(got["files"]) == {"run", "rounds"}
 
 

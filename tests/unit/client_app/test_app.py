@@ -8,10 +8,12 @@ from flwr.app import Message, MessageType, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 from client_app.app import _energy, app
+from client_app.condition import condition_now
 from compression import decode
 from device_profiles.board import load_board
 from device_profiles.energy.reading import EnergyReading
 from device_profiles.fleet import fleet_text
+from device_profiles.system_files import SystemFiles
 from fedfreeze.capacity import Capacity
 from fedfreeze.code_digest import code_digest
 from fedfreeze.messages import (
@@ -75,6 +77,14 @@ def test_a_board_says_who_it_is_what_it_can_do_and_how_many_examples_it_holds(sm
     capacity = Capacity.from_json(json.loads(report.capacity))
     assert capacity.uplink_bytes_per_s.value == load_board("laptop").uplink.value
     assert capacity.memory_bytes.source == "measured"
+    # Temperatures move in between.
+    assert set(json.loads(report.condition)) == set(condition_now(SystemFiles()).to_json())
+
+
+def test_a_simulated_board_says_nothing_of_this_machines_sensors(small_run):
+    query = query_of(small_run(*TINY))
+    reply = ask(RecordDict({"query": query.to_record()}), QUERY, simulated())
+    assert ResourceReport.from_record(reply.content["report"]).condition == "{}"
 
 
 def test_a_query_of_another_protocol_is_refused(small_run):
@@ -216,7 +226,7 @@ def test_a_board_remembers_when_its_messages_came(small_run, tmp_path):
     query = RecordDict({"query": query_of(small_run(*TINY)).to_record()})
     ask(query, QUERY, [{"device-id": "cam-07", "profile": "laptop"}])
     kept = tmp_path / "home/state/measured/cam-07/messages.jsonl"
-    ((size, waited_s),) = [json.loads(line) for line in kept.read_text().splitlines()]
+    ((size, waited_s, _),) = [json.loads(line) for line in kept.read_text().splitlines()]
     texts = [value for value in query["query"].values() if isinstance(value, str)]
     assert size == sum(map(len, texts))
     # The same clock made the message and saw it come.

@@ -13,7 +13,7 @@ from client_app.round import BoardRound, strategy_of
 from client_app.store import BoardState, BoardStore, History
 from compression import CodecSettings, Halves, decode, encode, packet_digest
 from fedfreeze.errors import LayoutError, ProtocolError
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
+from fedfreeze.messages import NO_LOSS, NO_ROUND, NO_TEXT, PACKET_FORMAT, packed
 from fedfreeze.plan import Plan, Reason, Stage
 from fedfreeze.wire_size import planned_bytes
 from tests.tiny_task import EXAMPLES
@@ -52,6 +52,14 @@ def test_a_board_trains_the_plan_and_reports_what_it_did(order):
     assert report.train_loss > 0
     residual = np.concatenate([a.ravel() for a in stored(order).residual.values()])
     assert report.residual_norm == pytest.approx(np.linalg.norm(residual.astype(np.float64)))
+
+
+def test_the_losses_of_single_examples_are_reported_where_the_selection_reads_them(order, tmp_path):
+    assert play(order).report.train_loss_rms == NO_LOSS
+    read = strategy("compression.compression-ratio=1", "clients.selection=oort")
+    reply = play(replace(order, strategy=read, state_dir=str(tmp_path / "a")))
+    assert reply.report.train_loss_rms > reply.report.train_loss > 0
+    assert reply.packet == play(order).packet
 
 
 def test_the_same_order_again_gives_the_same_packet(order):

@@ -9,6 +9,7 @@ from compression import (
     EMPTY_PACKET_BYTES,
     CodecSettings,
     Halves,
+    SharedMask,
     decode,
     encode,
     halved,
@@ -124,6 +125,7 @@ def sent_by(
     budget_bytes=10_000,
     settings=DENSE,
     floors=None,
+    mask=None,
     **rules,
 ):
     return send(
@@ -137,6 +139,7 @@ def sent_by(
         rules=Residual(**rules),
         before={t.name: np.ones(t.shape, np.float32) for t in LAYOUT.tensors.values()},
         floors=floors or {},
+        mask=mask,
     )
 
 
@@ -339,3 +342,35 @@ def test_a_round_that_is_done_again_starts_from_the_ranges_before_it():
 def test_without_feedback_ranges_are_remembered_too():
     begin = Settled(AFTER, History(6, {"a": 2}, {"a": 20.0}), "returned")
     assert without_feedback(begin).history == History(6, {}, {"a": 20.0})
+
+
+# ---- positions that both ends draw
+
+MASK = SharedMask(seed=5, round_number=7, share=1 << 31)
+
+
+def sent_over_mask(residual):
+    delta = {"a.w": np.linspace(-1, 2, 40, dtype=np.float32)}
+    begin = Settled(residual, History(), "nothing")
+    return delta, sent_by(begin, delta, settings=SPARSE, budget_bytes=80, mask=MASK)
+
+
+def test_a_packet_over_a_shared_mask_carries_its_values_and_leaves_the_others():
+    delta, left = sent_over_mask(AFTER)
+    positions = MASK.positions(LAYOUT, ["a"])
+    decoded = decode(left.pending.packet, LAYOUT, max_bytes=80, positions=positions).update["a.w"]
+    inside = np.isin(np.arange(40), positions["a.w"])
+    update = AFTER["a.w"] + delta["a.w"]
+    assert inside.sum() == 20
+    assert not decoded[~inside].any()
+    assert np.array_equal(left.residual["a.w"], update - decoded)
+    assert np.abs(left.residual["a.w"])[inside].max() < 0.1 * np.abs(update).max()
+
+
+@pytest.mark.parametrize("number", [8, 12])
+def test_a_packet_over_a_shared_mask_comes_back_with_the_mask_of_its_own_round(number):
+    delta, left = sent_over_mask({})
+    state = BoardState(left.residual, left.pending, history=left.history)
+    again = settle(state, LAYOUT, round_number=number, accepted=None)
+    assert again.outcome == "returned"
+    assert np.allclose(again.residual["a.w"], delta["a.w"], rtol=0, atol=2.0**-22)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from client_app.store import BoardState, BoardStore, History, Pending
-from compression import Halves, halved
+from compression import Halves, SharedMask, halved
 from fedfreeze.errors import StateError
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +27,7 @@ def state_of(number, size=5):
             {"a.w": np.full(2, -number)},
             History(number - 1, {"a": number - 1}),
             number / 8,
+            SharedMask(7, number, 12345),
         ),
         model_version=number,
         model={"a.w": np.full(size, number / 2, np.float32)},
@@ -52,7 +53,7 @@ def plain(state):
         pending
         and (pending.round_number, pending.packet, pending.digest, pending.residual_before.keys()),
         pending and bytes_of(pending.residual_before),
-        pending and (pending.history_before, pending.rounding_norm),
+        pending and (pending.history_before, pending.rounding_norm, pending.mask),
         state.model_version,
         bytes_of(state.model),
         state.history,
@@ -129,10 +130,11 @@ def test_a_head_without_history_still_loads(tmp_path):
     store_of(tmp_path).commit(state_of(3))
     head = head_of(tmp_path) | {"format": 1}
     del head["history"], head["pending"]["history_before"], head["pending"]["rounding_norm"]
+    del head["pending"]["mask"]
     (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))
     found = store_of(tmp_path).load()
     assert (found.history, found.pending.history_before) == (History(3), History())
-    assert found.pending.rounding_norm == 0
+    assert (found.pending.rounding_norm, found.pending.mask) == (0, None)
     assert np.array_equal(found.residual["a.w"], state_of(3).residual["a.w"])
     head["pending"] = None
     (tmp_path / "boards/cam/head.json").write_text(json.dumps(head))

@@ -68,7 +68,18 @@ def plan_of(*stages, epochs=2, batch_size=4):
     return Plan(tuple(Stage(*stage) for stage in stages), epochs, batch_size, 1_000, frozen)
 
 
-def run(plan, *, task=None, local=None, step=None, seed=1, rate=0.1, examples=None, clock=None):
+def run(
+    plan,
+    *,
+    task=None,
+    local=None,
+    step=None,
+    seed=1,
+    rate=0.1,
+    examples=None,
+    clock=None,
+    wants_rms=False,
+):
     kept = task or Kept()
     published = initial_arrays(kept.task, 0)
     trained = train(
@@ -83,6 +94,7 @@ def run(plan, *, task=None, local=None, step=None, seed=1, rate=0.1, examples=No
         device=CPU,
         step=step or LocalStep(),
         clock=clock,
+        wants_rms=wants_rms,
     )
     after = {name: value.numpy().copy() for name, value in kept.model.state_dict().items()}
     return trained, published, after
@@ -219,6 +231,25 @@ def test_the_loss_is_the_mean_over_the_examples_of_the_last_epoch():
     examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
     trained, _, _ = run(plan_of((1.0, LAYERS)), task=CountingTask(), examples=examples)
     assert trained.loss == pytest.approx(10.5)
+    assert trained.loss_rms is None
+
+
+def test_the_root_mean_square_is_over_the_same_losses_of_single_examples():
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    trained, _, _ = run(
+        plan_of((1.0, LAYERS)), task=CountingTask(), examples=examples, wants_rms=True
+    )
+    assert trained.loss == pytest.approx(10.5)
+    mean_square = sum(n * n for n in range(EXAMPLES)) / EXAMPLES
+    assert trained.loss_rms == pytest.approx(mean_square**0.5)
+
+
+def test_measuring_the_losses_of_single_examples_changes_no_bit():
+    plan = plan_of((0.5, ("head",)), (0.5, LAYERS))
+    plain, _, before = run(plan)
+    measured, _, after = run(plan, wants_rms=True)
+    assert measured.loss == plain.loss <= measured.loss_rms
+    assert {n: a.tobytes() for n, a in before.items()} == {n: a.tobytes() for n, a in after.items()}
 
 
 def test_clipping_bounds_the_gradient_of_the_trained_layers_alone():
@@ -378,9 +409,65 @@ def test_no_part_of_a_batch_is_larger_than_planned():
     assert sizes == [3, 3, 2, 3, 3, 2, 3, 3] * 2
 
 
+def test_with_batch_norm_no_part_of_a_batch_is_larger_than_planned_either():
+    counting = CountingTask()
+    examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
+    plan = replace(plan_of((1.0, LAYERS), epochs=1, batch_size=10), micro_batches=4)
+    run(plan, task=counting, examples=examples)
+    assert plan.micro_batch_size == 3
+    assert [len(part) for part in counting.batches] == [3, 3, 2, 2] * 2 + [2]
+
+
 def test_parts_of_a_batch_hold_two_examples_where_batch_norm_needs_them():
     counting = CountingTask()
     examples = Examples(torch.randn(EXAMPLES, 1, 6, 6), torch.arange(EXAMPLES))
     plan = replace(plan_of((1.0, LAYERS), epochs=1, batch_size=5), micro_batches=5)
     run(plan, task=counting, examples=examples)
-    assert [len(part) for part in counting.batches] == [2, 3] * 4 + [2]
+    assert [len(part) for part in counting.batches] == [3, 2] * 4 + [2]
+
+
+def test_a_stage_begins_at_the_step_that_a_hook_says():
+    class Late(Watch):
+        def stage_starts(self, stages, steps):
+            assert [stage.layers for stage in stages] == [("body",), ("body", "head")]
+            assert steps == 6
+            return (0, 5)
+
+    watch = Late()
+    run(plan_of((0.5, ("body",)), (0.5, ("body", "head")), epochs=1), step=watch)
+    head = [step["head.1.weight"][1] is not None for step in watch.steps]
+    assert head == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_layer_learns_at_the_rate_that_a_hook_scales(optimizer):
+    """A scale of 0 in each step but one: the layer moves in that step alone."""
+
+    class Scaled(Watch):
+        def rate_scales(self, at, steps):
+            return {"stem": 1.0, "body": float(at == 2), "norm": 1.0, "head": 1.0}
+
+    watch = Scaled()
+    local = Local(**OPTIMIZERS[optimizer])
+    run(plan_of((1.0, LAYERS), epochs=1), step=watch, local=local, rate=0.01)
+    last = {name: p.detach() for name, p in watch.parameters.items()}
+    values = [{n: v for n, (v, _) in step.items()} for step in watch.steps] + [last]
+    moves = {
+        name: {at for at in range(6) if not torch.equal(values[at][name], values[at + 1][name])}
+        for name in watch.parameters
+    }
+    of_body = [at for name, at in moves.items() if name.startswith("body.")]
+    of_others = [at for name, at in moves.items() if not name.startswith("body.")]
+    assert set.union(*of_body) == {2}
+    assert set.union(*of_others) == set(range(6))
+
+
+def test_equal_scales_of_all_layers_are_a_lower_rate_to_the_bit():
+    class Half(LocalStep):
+        def rate_scales(self, at, steps):
+            return dict.fromkeys(LAYERS, 0.5)
+
+    scaled, _, _ = run(plan_of((1.0, LAYERS)), step=Half(), rate=0.125)
+    lower, _, _ = run(plan_of((1.0, LAYERS)), rate=0.0625)
+    for name, array in scaled.delta.items():
+        assert array.tobytes() == lower.delta[name].tobytes()

@@ -4,7 +4,7 @@ import zlib
 import numpy as np
 import pytest
 
-from compression import decode, encode
+from compression import CodecSettings, decode, encode
 from fedfreeze.errors import PacketError
 from tests.unit.compression.sample_layouts import heavy_update, line, mixed
 
@@ -103,3 +103,57 @@ def test_a_packet_cannot_leave_the_mask_that_its_receiver_demands():
         "packet: expected shared positions, got kind SPARSE; "
         "both ends must agree on whether positions are shared"
     )
+
+
+def test_a_density_beside_shared_positions_is_refused():
+    layout = line(500)
+    with pytest.raises(PacketError) as error:
+        encode(
+            heavy_update(layout, 0),
+            layout,
+            ["all"],
+            budget_bytes=800,
+            round_number=0,
+            positions={"w": np.arange(90)},
+            settings=CodecSettings(density=0.1),
+        )
+    assert str(error.value) == (
+        "packet: expected shared positions or a density, got both; "
+        "all shared positions are sent: leave it out"
+    )
+
+
+def test_a_mask_of_no_position_gives_the_empty_packet():
+    layout = line(500)
+    size = {"budget_bytes": 800, "round_number": 0}
+    assert encode(heavy_update(layout, 0), layout, ["all"], positions={}, **size).empty
+    # Of zeros nothing is held back, so the layer is covered.
+    zeros = {"w": np.zeros(500, np.float32)}
+    assert not encode(zeros, layout, ["all"], positions={}, **size).empty
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 6])
+def test_shared_positions_with_fixed_bits_have_the_best_step_for_their_cells(bits):
+    layout = line(20_000)
+    update = heavy_update(layout, 4)
+    own = np.arange(0, 20_000, 9)
+    sent = encode(
+        update,
+        layout,
+        ["all"],
+        budget_bytes=20_000,
+        round_number=0,
+        positions={"w": own},
+        settings=CodecSettings(value_bits=bits),
+    )
+    sizes, cells = np.abs(update["w"][own].astype(float)), 2 ** (bits - 1)
+    assert sent.kept == len(own)
+    assert len(np.unique(np.abs(sent.decoded["w"][own]))) <= cells
+    least = np.inf
+    for step in np.linspace(0, sizes.max() / cells, 3000)[1:]:
+        cell = np.minimum(sizes // step, cells - 1)
+        restored = (cell + 0.5) * step
+        restored[cell == 0] = np.clip(sizes[cell == 0].mean(), 0, step)
+        least = min(least, float(((sizes - restored) ** 2).sum()))
+    error = float(((update["w"] - sent.decoded["w"])[own].astype(float) ** 2).sum())
+    assert error <= 1.05 * least

@@ -112,11 +112,12 @@ def test_weights_that_are_not_positive_and_finite_are_refused_by_name(bad):
     )
 
 
-def test_a_weight_for_each_row_of_another_tensor_is_refused_by_name():
+@pytest.mark.parametrize(("shape", "came"), [((9,), "9"), ((0,), "0"), ((1, 10), "1 x 10")])
+def test_weights_for_the_rows_of_another_tensor_are_refused_by_name(shape, came):
     with pytest.raises(PacketError) as error:
-        wishes(importance={"head.weight": np.ones(9)})
+        wishes(importance={"head.weight": np.ones(shape)})
     assert str(error.value) == (
-        "packet: expected one weight or 10 for 'head.weight', got 9; "
+        f"packet: expected one weight or 10 for 'head.weight', got {came}; "
         "give a weight for each row of the tensor"
     )
 

@@ -8,7 +8,7 @@ from device_profiles.presence import ALWAYS, Battery, Presence
 from fedfreeze.errors import ConfigError
 
 
-@pytest.mark.parametrize("name", ["high", "low", "mid", "mixed"])
+@pytest.mark.parametrize("name", ["evening", "high", "low", "mid", "mixed"])
 def test_the_fleets_of_the_project_have_ten_boards(name):
     assert name in fleets()
     assert load_fleet(name).size == 10
@@ -112,11 +112,20 @@ def test_a_missing_file_is_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", fleets())
-def test_every_board_of_the_projects_fleets_is_always_there(name):
+@pytest.mark.parametrize("name", [name for name in fleets() if name != "evening"])
+def test_every_board_of_the_projects_other_fleets_is_always_there(name):
     fleet = load_fleet(name)
     assert fleet.presences == ()
     assert {fleet.presence(index, fleet.size) for index in range(fleet.size)} == {ALWAYS}
+
+
+def test_an_evening_has_phones_on_battery_boards_with_windows_and_some_that_stay():
+    fleet = load_fleet("evening")
+    for board, presence in zip(fleet.entries, fleet.presences, strict=True):
+        assert board.name.startswith("phone") == (presence.battery is not None)
+    assert ALWAYS in fleet.presences
+    assert any(isinstance(presence.availability, tuple) for presence in fleet.presences)
+    assert any(presence.availability == 0.8 for presence in fleet.presences)
 
 
 def test_the_weakest_board_has_the_least_memory_and_of_two_such_the_least_speed():

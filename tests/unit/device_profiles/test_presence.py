@@ -1,6 +1,7 @@
 """When a board of a fleet is there."""
 
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from device_profiles.presence import ALWAYS, Presence, available
+from device_profiles.presence import ALWAYS, Presence, available, leaves_s, opens_s
 
 ASKED = {"seed": 3, "device_id": "cam-07", "round_number": 1, "now_s": 0.0}
 
@@ -82,3 +83,50 @@ def test_another_process_draws_the_same_and_loads_no_torch():
     )
     ours = [there(Presence(0.5), round_number=number) for number in range(99)]
     assert result.stdout.strip() == str(ours)
+
+
+# ---- until when, and when again
+
+TRACE = Presence(((10.0, 20.0), (20.0, 30.0), (40.0, 50.0)))
+
+
+@pytest.mark.parametrize(
+    ("now_s", "opens"),
+    [(0.0, 10.0), (10.0, 20.0), (20.0, 40.0), (35.0, 40.0), (40.0, math.inf), (1e9, math.inf)],
+)
+def test_the_next_window_opens_after_now(now_s, opens):
+    assert opens_s(TRACE, now_s) == opens
+
+
+@pytest.mark.parametrize(
+    ("now_s", "leaves"), [(10.0, 30.0), (19.9, 30.0), (20.0, 30.0), (49.0, 50)]
+)
+def test_a_board_stays_until_its_window_closes_and_windows_that_touch_are_one(now_s, leaves):
+    assert leaves_s(TRACE, now_s) == leaves
+
+
+def test_a_board_that_is_not_there_has_left():
+    assert leaves_s(TRACE, 35.0) == 35.0
+    assert leaves_s(TRACE, 5.0) == 5.0
+
+
+@pytest.mark.parametrize("presence", [ALWAYS, Presence(0.5)])
+def test_a_board_without_windows_has_none_to_wait_for_and_does_not_leave(presence):
+    assert opens_s(presence, 7.0) == math.inf
+    assert leaves_s(presence, 7.0) == math.inf
+
+
+def test_each_look_draws_anew_and_the_first_draws_as_ever():
+    half = Presence(0.5)
+    first, second = ([there(half, round_number=n, look=k) for n in range(64)] for k in (0, 1))
+    assert first == [there(half, round_number=n) for n in range(64)]
+    assert first != second
+
+
+def test_a_later_look_draws_from_a_digest_of_its_own():
+    key = b"12:availability1:36:cam-071:51:2"
+    draw = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
+    edge = Fraction(draw, 2**64)
+    below, above = (Presence(float(edge) + step) for step in (-1e-9, 1e-9))
+    assert not there(below, round_number=5, look=2)
+    assert there(above, round_number=5, look=2)

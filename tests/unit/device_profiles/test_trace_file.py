@@ -44,3 +44,22 @@ def test_a_file_that_is_no_trace_is_refused_by_its_name(tmp_path, name, text, me
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is asserted
         read_trace(tmp_path / name)
     assert str(caught.value) == f"{tmp_path / name}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "from_s,to_s\n0," + "1" * 200_000, "field larger than field limit (131072)"),
+        (
+            "a.json",
+            f"[[0, {'9' * 400}]]",
+            f"window 1: expected [from, to] in seconds, 0 <= from < to, got [0, {'9' * 400}]",
+        ),
+    ],
+    ids=["a field without end", "beyond every float"],
+)
+def test_numbers_that_nobody_can_hold_are_refused(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is asserted
+        read_trace(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: {message}"

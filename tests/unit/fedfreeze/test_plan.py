@@ -107,6 +107,19 @@ def test_the_largest_part_of_a_batch_is_what_is_computed_at_once(parts, examples
     assert replace(PLAN, micro_batches=parts).micro_batch_size == examples
 
 
+def test_a_plan_covers_only_what_it_trains():
+    replace(PLAN, covers=("b", "c")).check(LAYOUT)
+    assert refusal(replace(PLAN, covers=("a", "b")).check, LAYOUT) == (
+        "a plan covers layers that it trains; it does not train a"
+    )
+
+
+def test_a_plan_that_covers_nothing_says_nothing_about_it():
+    assert "covers" not in PLAN.to_json()
+    covering = replace(PLAN, covers=("b",))
+    assert Plan.from_json(json.loads(json.dumps(covering.to_json()))) == covering
+
+
 def test_a_plan_that_splits_no_batch_says_nothing_about_parts():
     assert "micro_batches" not in PLAN.to_json()
     assert replace(PLAN, micro_batches=2).to_json()["micro_batches"] == 2

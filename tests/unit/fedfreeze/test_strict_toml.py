@@ -180,6 +180,13 @@ def test_a_document_that_nests_without_end_is_refused():
     assert refusal(f"title = {'[' * 100_000}") == ["x.toml: tables or arrays are nested too deeply"]
 
 
+def test_a_number_that_no_program_reads_is_refused():
+    digits = "9" * 5_000
+    too_long = "expected a number, got one of thousands of digits"
+    assert refusal(f"version = {digits}") == [f"x.toml: {too_long}"]
+    assert refusal("version = 1\n[freeze]", f"rounds={digits}")[-1] == (f"--set rounds: {too_long}")
+
+
 def test_all_mistakes_come_at_once_in_the_order_of_the_file_with_one_summary():
     text = """rounds = 0
 [freeze]

@@ -5,6 +5,8 @@ import pytest
 from fedfreeze.errors import ConfigError, LayoutError
 from server_app.preflight import check, check_model
 from strategies.schema import load
+from tasks.division_cache import cached_examples
+from tasks.layout_cache import cached_layout
 
 
 @pytest.fixture(autouse=True)
@@ -12,8 +14,19 @@ def _no_data_folder(monkeypatch):
     monkeypatch.delenv("FEDFREEZE_DATA_DIR", raising=False)
 
 
-def test_a_sound_run_passes():
-    check(load("fedfreeze"), 10, None)
+@pytest.fixture(autouse=True)
+def _a_home_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("FEDFREEZE_HOME", str(tmp_path / "home"))
+
+
+def test_a_sound_run_passes_and_what_a_plan_needs_is_remembered():
+    strategy = load("fedfreeze")
+    task = check_model(strategy)
+    assert cached_examples("fashion-cnn", strategy.split, 10, None) is None
+    check(strategy, 10, None)
+    assert cached_layout("fashion-cnn", strategy.options) == task.layout()
+    held = [len(task.client_examples(i, 10, strategy.split, None)) for i in range(10)]
+    assert cached_examples("fashion-cnn", strategy.split, 10, None) == tuple(held)
 
 
 def test_layers_that_do_not_fit_the_model_are_found_without_data():

@@ -27,6 +27,7 @@ from fedfreeze.messages import (
     packed,
 )
 from fedfreeze.plan import Plan
+from strategies.mask_rule import MaskRule
 from tests.unit.strategies.samples import board
 
 Delta = Callable[[str, str], float]
@@ -40,6 +41,7 @@ def genuine_reply(
     capacity: Capacity | None = None,
     delta: Delta = lambda device_id, layer: 1.0,
     change: Callable[[TrainReport], TrainReport] = lambda report: report,
+    mask_rule: MaskRule | None = None,
 ) -> RecordDict:
     """What a board that follows its orders sends back; ``change`` may spoil the report."""
     plan = Plan.from_json(json.loads(order.plan))
@@ -50,12 +52,15 @@ def genuine_reply(
         for t in layout[name].tensors
         if t.is_float
     }
+    budget_bytes, number = plan.upload_budget_bytes, order.round_number
+    mask = mask_rule and mask_rule.mask(layout, trained, budget_bytes, number)
     packet = encode(
         update,
         layout,
         trained,
-        budget_bytes=plan.upload_budget_bytes,
-        round_number=order.round_number,
+        budget_bytes=budget_bytes,
+        round_number=number,
+        positions=mask and mask.positions(layout, trained),
     ).packet
     report = TrainReport(
         protocol=PROTOCOL,

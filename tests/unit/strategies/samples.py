@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from fedfreeze.capacity import Capacity, Known
 from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
+from strategies.freeze.policy import ClientView
+from strategies.means import Means
+from strategies.outlook import Outlook
 from strategies.planner import Limits, Load
 
 LIMITS = Limits(
@@ -65,6 +70,25 @@ def board(
     """A capacity in base units; ample for every layout here."""
     known = (Known(value, "profile") for value in (flops, memory, uplink, downlink))
     return Capacity(*known)
+
+
+def client_of(
+    layout: Layout,
+    device_id: str = "b0",
+    *,
+    capacity: Capacity | None = None,
+    limits: Limits = LIMITS,
+    feasible: Mapping[str, bool] | None = None,
+) -> ClientView:
+    """A client as policies see it, by default on a board with room for all layers."""
+    capacity = capacity or board()
+    return ClientView(
+        device_id,
+        capacity,
+        LOAD.examples,
+        dict.fromkeys(layout.names, True) if feasible is None else feasible,
+        Outlook(Means(layout, capacity, limits, LOAD)),
+    )
 
 
 def constant(layout: Layout, value: float) -> dict[str, np.ndarray]:

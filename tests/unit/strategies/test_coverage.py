@@ -52,6 +52,12 @@ def test_the_one_board_that_reaches_the_stem_is_kept_for_it():
     assert asked == {"b0": ("stem",), "b1": ("head",), "b2": ("head",)}
 
 
+def test_a_board_is_first_asked_for_what_few_others_reach():
+    """It may not come again in this block, and the head can wait for anybody."""
+    cohort = {"b0": weak("stem", "head"), "b1": weak("head")}
+    assert assigned(cohort, {}, q_min=2, rounds_left=3)["b0"] == ("stem",)
+
+
 def test_a_board_with_room_for_all_it_reaches_is_asked_for_several_layers():
     roomy = Reach(NAMES, roomy=True, planned=frozenset({"head"}), settled=frozenset(NAMES[:3]))
     assert assigned({"b0": roomy}, {}, q_min=1, rounds_left=1) == {"b0": NAMES}

@@ -5,6 +5,7 @@ import pytest
 from flwr.app import Message, RecordDict
 
 from fedfreeze.code_digest import code_digest
+from fedfreeze.condition import Condition
 from fedfreeze.errors import FleetError
 from fedfreeze.messages import ResourceReport
 from fedfreeze.wall_clock import FakeClock
@@ -126,6 +127,12 @@ CAPACITY_FIELDS = (
         ("capacity", "[]", f"{CAPACITY_FIELDS}, got []"),
         ("capacity", "1" * 5000, f"{CAPACITY_FIELDS}, got inf"),
         ("capacity", "NaN", f"{CAPACITY_FIELDS}, got nan"),
+        ("condition", "{", "condition: expected JSON, got '{'"),
+        (
+            "condition",
+            '{"is_slowed": "no"}',
+            "condition.is_slowed: expected true or false, got 'no'",
+        ),
     ],
 )
 def test_a_hostile_introduction_is_refused_by_name(field, value, message):
@@ -229,3 +236,30 @@ def test_it_sleeps_between_two_looks():
     nodes = Nodes(0)
     too_few(nodes, 1)
     assert nodes.asked == 241
+
+
+@pytest.mark.parametrize(
+    ("condition", "messages"),
+    [
+        (Condition(), []),
+        (Condition(battery_share=1.0, is_discharging=False, is_slowed=False), []),
+        (
+            Condition(battery_share=0.15, is_discharging=True, is_slowed=True),
+            [
+                '"b0" is slowed down by heat or a weak supply: its timings are suspect',
+                '"b0" runs on its battery, which is 15 % full',
+            ],
+        ),
+    ],
+    ids=["unknown", "sound", "worn"],
+)
+def test_a_board_that_is_slowed_down_or_runs_on_its_battery_is_told_of(condition, messages, caplog):
+    class Worn(FakeBoards):
+        def _introduce(self, request, context):
+            reply = super()._introduce(request, context)
+            reply.content["report"]["condition"] = json.dumps(condition.to_json())
+            return reply
+
+    clients = asked(Worn(LAYOUT), nodes=1)
+    assert clients["b0"].condition == condition
+    assert caplog.messages == messages

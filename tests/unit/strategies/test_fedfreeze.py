@@ -6,9 +6,9 @@ import pytest
 from fedfreeze.layout import Layout
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.freeze.fedfreeze import FedFreeze, FedFreezeSettings
-from strategies.freeze.policy import ClientOutcome, ClientView, RoundOutcome, RoundView
+from strategies.freeze.policy import ClientOutcome, RoundOutcome, RoundView
 from strategies.local_step import LayerMeasures
-from tests.unit.strategies.samples import board, stack
+from tests.unit.strategies.samples import client_of, stack
 
 LAYOUT = stack(stem=100, body=200, tail=300, head=400)
 NAMES = LAYOUT.names
@@ -28,7 +28,7 @@ def view(number):
 
 def client(device_id="A", feasible=()):
     able = {name: name not in feasible for name in NAMES}
-    return ClientView(device_id, board(), 10, able)
+    return client_of(LAYOUT, device_id, feasible=able)
 
 
 def plan(**frozen):
@@ -281,7 +281,20 @@ def test_a_layer_that_nobody_trained_for_the_longest_window_is_thawed_everywhere
     assert frozen(starving, 5) == {"stem": "window"}
     assert frozen(starving, 6) == {}
     starving.observe(outcome(6))
-    assert frozen(starving, 7) == {"stem": "window"}
+    assert frozen(starving, 7) == {"stem": "score"}, "judged anew: its window ended early"
+
+
+def test_a_window_that_ended_early_holds_no_room_beside_what_was_frozen_in_its_place():
+    """Stem and body are a tenth and a fifth of the parameters; the allowed share is a fifth."""
+    tight = after(policy(max_window=4, threshold=0.5, max_frozen_share=0.2), outcome(1))
+    state = tight.state()
+    state["frozen_until"] = {"A": {"stem": 99}}
+    state["window"] = dict.fromkeys(NAMES, 4)
+    tight.restore(state)
+    tight.observe(outcome(2, plans={"A": plan(body="score")}))
+    held = frozen(tight, 3)
+    assert held["body"] == "window"
+    assert sum(LAYOUT[name].parameter_count for name in held) <= 0.2 * LAYOUT.parameter_count
 
 
 def test_a_loss_that_is_not_a_number_teaches_nothing():

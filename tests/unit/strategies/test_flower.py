@@ -466,6 +466,15 @@ def test_what_the_exchange_knows_of_a_failure_is_not_overwritten():
     assert server.result.failed == {"b0": "no reply within 600 s"}
 
 
+def test_real_boards_are_asked_whatever_the_fleet_says_of_simulated_ones():
+    never = '[[board]]\nprofile = "laptop"\navailability = 0\n'
+    server = published(fleet=never)
+    result = play(server, InProcessGrid(FakeBoards(LAYOUT).app(), 2), 1)
+    assert result.used == ("b0", "b1")
+    assert (result.away, result.arrival_s, result.modelled_energy_j) == ({}, {}, {})
+    assert server.attendance.modelled_energy_total_j is None
+
+
 def test_a_dead_simulation_worker_ends_the_run():
     server, grid = published(), InProcessGrid(FakeBoards(LAYOUT).app(), 1)
     (order,) = server.configure_train(1, ArrayRecord(), ConfigRecord(), grid)

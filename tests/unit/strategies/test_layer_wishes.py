@@ -58,6 +58,18 @@ def test_rows_have_weights_of_their_own():
     assert weights["head.bias"] == 2.0
 
 
+def test_a_weight_below_1_counts_as_little_as_it_says():
+    weights = importance_of(LAYOUT, {"stem": 0.25, "head.weight[2:4]": 0.5})
+    assert weights.pop("head.weight").tolist() == [1.0] * 2 + [0.5] * 2 + [1.0] * 6
+    assert weights == {"stem.weight": 0.25}
+
+
+def test_of_several_globs_the_highest_weight_counts_even_below_1():
+    assert importance_of(LAYOUT, {"*": 0.25, "stem": 0.5})["stem.weight"] == 0.5
+    rows = importance_of(LAYOUT, {"head.weight[0:3]": 0.25, "head.weight[2]": 0.5, "head": 0.125})
+    assert rows["head.weight"].tolist() == [0.25] * 2 + [0.5] + [0.125] * 7
+
+
 # Of three layers the stem's 2e-6 is the median: weights of 1, a half and 32.
 MEAN_SQUARES = {"stem": 2e-6, "block.0": 1e-6, "head": 64e-6}
 

@@ -82,3 +82,28 @@ def test_a_chain_runs_its_hooks_in_order():
         ("first", "step", {"a": 2}),
         ("second", "step", {"a": 2}),
     ]
+
+
+def test_of_a_chain_the_first_that_knows_says_when_stages_begin():
+    class Starts(LocalStep):
+        def __init__(self, starts):
+            self.starts = starts
+
+        def stage_starts(self, stages, steps):
+            return self.starts
+
+    assert Chain([LocalStep(), Starts((0, 3)), Starts((0, 4))]).stage_starts((), 9) == (0, 3)
+    assert Chain([LocalStep()]).stage_starts((), 9) is None
+
+
+def test_a_chain_multiplies_the_scales_of_rates():
+    class Scales(LocalStep):
+        def __init__(self, **scales):
+            self.scales = scales
+
+        def rate_scales(self, at, steps):
+            return self.scales
+
+    chain = Chain([LocalStep(), Scales(stem=0.5, head=2.0), Scales(stem=0.5, head=1.0)])
+    assert chain.rate_scales(0, 9) == {"stem": 0.25, "head": 2.0}
+    assert Chain([LocalStep()]).rate_scales(0, 9) == {}

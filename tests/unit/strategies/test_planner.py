@@ -10,9 +10,10 @@ from fedfreeze.errors import PlanError
 from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
 from fedfreeze.plan import Reason, Stage
 from fedfreeze.units import Dimension, written
+from strategies.coverage import covering
 from strategies.freeze.policy import Advice, StageAdvice
 from strategies.orders import limits as limits_of
-from strategies.planner import as_advice, feasible, fit
+from strategies.planner import as_advice, feasible, fit, reachable
 from strategies.tables import Clients, Compression, Local
 from tests.unit.strategies.samples import LIMITS, LOAD, board, stack
 
@@ -287,7 +288,7 @@ def test_a_dense_update_of_no_layer_is_refused_with_the_way_out():
     limits = replace(LIMITS, dense_bits=32, full_upload_bytes=4_000, smallest_packet_bytes=1_000)
     assert refusal(capacity=board(uplink=2_100.0), limits=limits) == (
         "uplink",
-        'a dense update of no layer fits 1.1 kB; use mode = "sparse"',
+        'a dense update of no layer fits 1.1 kB, that of "head" has 1.2 kB; use mode = "sparse"',
     )
 
 
@@ -590,6 +591,14 @@ def test_of_many_layers_the_one_that_must_train_does():
     assert low.frozen["l00"].code == "memory"
 
 
+def test_of_what_comes_first_as_much_as_can_be_trains_though_one_is_in_the_way_of_two():
+    others = {f"l{at:02}": 10 for at in range(10)}
+    layout = stack(a=100, b=100, **others, big=400)
+    advice = Advice({}, dict.fromkeys(layout.names, 1.0), must_train=("a", "b", "big"))
+    # 193 of 300 bytes serve 450 of 700 parameters.
+    assert plan(advice, board(uplink=1_193.0), layout=layout).trained == ("a", "b", *others)
+
+
 def test_of_many_layers_one_alone_may_take_the_whole_packet():
     big = Layer("big", (TensorSpec("big.w", (5_000,), "float32"),), LayerCosts(1.0, 1.0, 1.0, 1.0))
     layout = Layout("m", (*many(20).layers, big))
@@ -611,3 +620,19 @@ def test_many_layers_in_stages_stay_within_the_deadline(uplink):
     suggestion.check(layout)
     assert suggestion.cost.modelled_total_s <= 6.0
     assert suggestion.trained
+
+
+def test_a_client_that_can_do_less_gives_up_last_what_coverage_asks_for():
+    suggestion = plan(covering(EVERYTHING, ("stem",)))
+    assert (suggestion.trained, suggestion.covers) == (NAMES, ("stem",))
+    # 50 bytes are left for a packet: one layer alone.
+    thin = board(uplink=1_050.0)
+    own = plan(as_advice(suggestion), capacity=thin)
+    assert (own.trained, own.covers) == (("stem",), ("stem",))
+    unasked = as_advice(replace(suggestion, covers=()))
+    assert plan(unasked, capacity=thin).trained == ("head",)
+
+
+def test_without_the_boards_watts_no_layer_is_within_the_joules():
+    limits = replace(LIMITS, energy_j_per_round=5.0)
+    assert reachable(LAYOUT, board(), limits, LOAD) == dict.fromkeys(NAMES, "energy")

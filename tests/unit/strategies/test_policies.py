@@ -13,19 +13,21 @@ from fedfreeze.plan import Reason
 from strategies import schema
 from strategies.flower import FedFreeze
 from strategies.freeze import POLICIES, Advice, FreezePolicy, policy_for
-from strategies.freeze.policy import ClientView, RoundView
+from strategies.freeze.policy import RoundView
 from strategies.local_step import LocalStep
 from tests.grid import InProcessGrid
 from tests.unit.strategies.fake_boards import FakeBoards
-from tests.unit.strategies.samples import board, constant, stack
+from tests.unit.strategies.samples import client_of, constant, stack
 
 LAYOUT = stack(stem=100, body=200, head=50)
-CLIENT = ClientView("b0", board(), 10, dict.fromkeys(LAYOUT.names, True))
+CLIENT = client_of(LAYOUT)
+# A model of vectors has no attention.
+TABLES = {"fedfrozen": POLICIES["fedfrozen"].Settings(kernel=["stem"], value=["body"])}
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_is_found_by_the_name_that_its_settings_carry(name):
-    table = POLICIES[name].Settings()
+    table = TABLES.get(name) or POLICIES[name].Settings()
     policy = policy_for(table, LAYOUT)
     assert type(policy) is POLICIES[name]
     assert table.policy == name
@@ -33,10 +35,10 @@ def test_every_policy_is_found_by_the_name_that_its_settings_carry(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_lets_a_layer_train_in_the_first_round(name):
-    policy = policy_for(POLICIES[name].Settings(), LAYOUT)
+    policy = policy_for(TABLES.get(name) or POLICIES[name].Settings(), LAYOUT)
     advice = policy.advise(RoundView(1, 30, 0.1), CLIENT)
     assert set(advice.frozen) < set(LAYOUT.names)
-    assert isinstance(policy.watch(), LocalStep)
+    assert isinstance(policy.watch(RoundView(1, 30, 0.1)), LocalStep)
 
 
 def test_full_freezes_nothing_and_has_nothing_to_remember():

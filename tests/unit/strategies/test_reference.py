@@ -49,11 +49,12 @@ def test_a_row_states_values_default_and_the_condition():
         default="1.0",
         required=False,
         description="share of the clients that is asked",
-        only_with='selection = "uniform" or "bernoulli"',
+        only_with='selection = "uniform" or "bernoulli" or "resource" or "gain" or "oort"',
         is_active=False,
     )
     assert row(Clients, "share").meaning == (
-        'share of the clients that is asked; only with selection = "uniform" or "bernoulli"'
+        'share of the clients that is asked; only with selection = "uniform" or "bernoulli" or '
+        '"resource" or "gain" or "oort"'
     )
 
 

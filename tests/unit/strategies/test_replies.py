@@ -1,4 +1,6 @@
 import json
+import struct
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +10,14 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from compression import EMPTY_PACKET_BYTES, LayerResidual, encode, packet_digest
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import FedFreezeError, PacketError, ProtocolError
-from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, EnergyReport, packed
+from fedfreeze.messages import NO_ROUND, NO_TEXT, PACKET_FORMAT, EnergyReport, MeasuredCost, packed
 from fedfreeze.plan import Plan, Reason, Stage
 from strategies.aggregation.mean import Update
 from strategies.clients import Client
 from strategies.few_examples import FewExamples
 from strategies.freeze.policy import Advice
 from strategies.local_step import LayerMeasures
+from strategies.mask_rule import MaskRule
 from strategies.orders import Asked, Desk, Shipment
 from strategies.planner import Load
 from strategies.published import Published
@@ -48,7 +51,7 @@ ASKED = Asked(
 PLAIN = FewExamples()
 
 
-def understood(content, few_examples=PLAIN):
+def understood(content, few_examples=PLAIN, mask_rule=None):
     return understand(
         content,
         ASKED,
@@ -57,6 +60,7 @@ def understood(content, few_examples=PLAIN):
         code_digest=code_digest(),
         optimizer_slots=0,
         few_examples=few_examples,
+        mask_rule=mask_rule,
     )
 
 
@@ -102,6 +106,11 @@ def carrying(data, **changes):
     content = genuine(packet_digest=packet_digest(data), **changes)
     content["packet"] = packed(data, PACKET_FORMAT)
     return content
+
+
+def test_the_losses_of_single_examples_are_absent_where_nobody_measured_them():
+    assert understood(genuine()).train_loss_rms is None
+    assert understood(genuine(train_loss_rms=1.75)).train_loss_rms == 1.75
 
 
 def test_few_examples_weigh_less_where_the_strategy_says_so():
@@ -233,7 +242,8 @@ def test_every_field_must_be_of_its_type(field):
 
 
 @pytest.mark.parametrize(
-    "field", ["train_loss", "train_s", "residual_norm", "residual_rounding_norm"]
+    "field",
+    ["train_loss", "train_loss_rms", "train_s", "residual_norm", "residual_rounding_norm"],
 )
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_every_number_must_be_finite(field, value):
@@ -302,6 +312,7 @@ CAPACITY_FIELDS = (
         ),
         ({"residual_norm": -1.0}, "residual_norm: expected 0 or more, got -1.0"),
         ({"residual_rounding_norm": -0.5}, "residual_rounding_norm: expected 0 or more, got -0.5"),
+        ({"train_loss_rms": -0.5}, "train_loss_rms: expected 0 or more, got -0.5"),
         ({"residuals": "{"}, "residuals: expected JSON, got '{'"),
         ({"residuals": "[]"}, "residuals: expected entries of the model's layers, got '[]'"),
         (
@@ -563,3 +574,107 @@ def test_widths_of_a_layer_that_was_not_trained_are_refused():
     assert protocol_error(genuine(widths=text)) == (
         f"widths: expected entries of trained layers, got {text!r}"
     )
+
+
+# ---- positions that both ends draw
+
+MASKS = MaskRule(seed=4, density=0.25)
+
+
+def over_mask(rule):
+    return genuine_reply(ORDER, LAYOUT, mask_rule=rule)
+
+
+def test_values_of_a_shared_mask_are_read_where_both_ends_know_them_to_be():
+    update = understood(over_mask(MASKS), mask_rule=MASKS).update
+    positions = MASKS.mask(LAYOUT, ("body", "head"), 300, 3).positions(LAYOUT, ("body", "head"))
+    assert sum(map(len, positions.values())) > 60
+    for name, own in positions.items():
+        assert np.flatnonzero(update.deltas[name]).tolist() == own.tolist()
+
+
+@pytest.mark.parametrize("rule", [MaskRule(5, 0.25), MaskRule(4, 0.2)], ids=["seed", "density"])
+def test_a_mask_that_was_drawn_otherwise_is_refused(rule):
+    def checksum(own):
+        drawn = own.mask(LAYOUT, ("body", "head"), 300, 3).positions(LAYOUT, ("body", "head"))
+        flat = [*drawn["body.w"].tolist(), *(drawn["head.w"] + 200).tolist()]
+        return zlib.crc32(struct.pack(f"<{len(flat)}q", *flat))
+
+    assert refusal_with(over_mask(rule), MASKS) == (
+        PacketError,
+        (
+            f"packet: expected shared positions with checksum {checksum(MASKS):08x}, got "
+            f"{checksum(rule):08x}; both ends must derive the same mask; compare its round and seed"
+        ),
+    )
+
+
+def test_a_packet_with_positions_of_its_own_is_refused_where_a_mask_is_shared():
+    assert refusal_with(genuine(), MASKS) == (
+        PacketError,
+        (
+            "packet: expected shared positions, got kind SPARSE; "
+            "both ends must agree on whether positions are shared"
+        ),
+    )
+
+
+def refusal_with(content, mask_rule):
+    with pytest.raises(FedFreezeError) as caught:
+        understood(content, mask_rule=mask_rule)
+    return type(caught.value), str(caught.value)
+
+
+MEASURED = {"memory_bytes": 3e8, "download_s": 12.5}
+
+
+def with_measured(**changes):
+    content = genuine()
+    content["measured"] = ConfigRecord({**MEASURED, **changes})
+    return content
+
+
+def test_what_a_board_measured_is_read_and_absent_where_it_does_not_say():
+    assert understood(with_measured()).measured == MeasuredCost(**MEASURED)
+    unknown = {"memory_bytes": -1.0, "download_s": -1.0}
+    assert understood(with_measured(**unknown)).measured == MeasuredCost(**unknown)
+    assert understood(with_measured(memory_bytes=0.0)).measured.memory_bytes == 0.0
+    assert understood(genuine()).measured is None
+
+
+@pytest.mark.parametrize("field", ["memory_bytes", "download_s"])
+@pytest.mark.parametrize("value", [-0.5, -2.0, -1e300, 1e15, 1e300])
+def test_a_measurement_that_cannot_be_is_refused(field, value):
+    assert protocol_error(with_measured(**{field: value})) == (
+        f"{field}: expected 0 or more and below 1e+15, or -1 for what is not known, got {value}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"memory_bytes": float("nan")},
+            "MeasuredCost.memory_bytes: expected a finite number, got nan",
+        ),
+        (
+            {"download_s": float("inf")},
+            "MeasuredCost.download_s: expected a finite number, got inf",
+        ),
+        ({"download_s": "5"}, "MeasuredCost.download_s: expected float, got '5'"),
+        ({"more": 1}, "MeasuredCost: got the field 'more', which is unknown"),
+    ],
+    ids=str,
+)
+def test_a_measurement_of_something_else_is_refused(changes, message):
+    assert protocol_error(with_measured(**changes)) == message
+
+
+def test_what_was_measured_weighs_the_same_whatever_it_is():
+    weights = {
+        understood(with_measured(memory_bytes=value, download_s=other)).envelope_bytes
+        for value in (-1.0, 0.0, 1 / 3, 9e14)
+        for other in (-1.0, 12.5)
+    }
+    assert len(weights) == 1
+    assert weights.pop() > understood(genuine()).envelope_bytes

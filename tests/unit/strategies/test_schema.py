@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter
 from fedfreeze import strict_toml
 from fedfreeze.errors import ConfigError
 from fedfreeze.settings import PositiveInt, Settings
+from strategies.mask_rule import MaskRule
 from strategies.schema import Strategy, from_text, load, presets, read_text, tagged_union
 
 
@@ -83,8 +84,15 @@ def test_only_the_whole_number_one_is_a_version(written):
         (
             "[clients]\nshare = 0.5",
             (
-                's.toml:4: clients.share: only selection = "uniform" or "bernoulli" reads '
-                "this key, got 0.5; remove it"
+                's.toml:4: clients.share: only selection = "uniform" or "bernoulli" or "resource" '
+                'or "gain" or "oort" reads this key, got 0.5; remove it'
+            ),
+        ),
+        (
+            '[clients]\nselection = "uniform"\nexploration = 0.5',
+            (
+                's.toml:5: clients.exploration: only selection = "resource" or "gain" or "oort" '
+                "reads this key, got 0.5; remove it"
             ),
         ),
         (
@@ -160,6 +168,48 @@ def test_only_the_whole_number_one_is_a_version(written):
             ),
         ),
         (
+            "[compression]\nboost = { head = 0.0 }",
+            (
+                's.toml:4: compression.boost: "head": expected a weight from 1/16384 to 16384, got '
+                "0; what no glob names has a weight of 1"
+            ),
+        ),
+        (
+            '[compression]\nmode = "dense"\nmask = "shared"',
+            (
+                's.toml:5: compression.mask: only mode = "sparse" reads this key, got "shared"; '
+                "remove it"
+            ),
+        ),
+        (
+            '[compression]\nmask = "shared"\neffort = "fast"',
+            (
+                's.toml:5: compression.effort: only mask = "chosen" reads this key, got "fast"; '
+                "remove it"
+            ),
+        ),
+        (
+            '[compression]\nmask = "shared"\nvalue-bits = 2',
+            (
+                's.toml:5: compression.value-bits: only mask = "chosen" reads this key, got 2; '
+                "remove it"
+            ),
+        ),
+        (
+            '[compression]\nmask = "shared"\nfloors = { head = 0.1 }',
+            (
+                's.toml:5: compression.floors: only mask = "chosen" reads this key, got '
+                '{"head": 0.1}: a shared mask takes the same share of every layer; remove it'
+            ),
+        ),
+        (
+            '[compression]\nmask = "shared"\nfew-examples = "finer-step"',
+            (
+                's.toml:5: compression.few-examples: mask = "shared" sends every value of the '
+                'mask, so no step can be finer; expected "plain" or "damped-weight"'
+            ),
+        ),
+        (
             '[residual]\nfrozen = "drop"\ndecay = 0.5',
             (
                 's.toml:5: residual.decay: only frozen or missed or layout-change = "decay" reads '
@@ -209,16 +259,46 @@ def test_a_key_is_taken_with_the_setting_that_reads_it():
     assert strategy.limits.energy_j_per_round == 40.0
 
 
+def test_weights_of_errors_may_be_below_1():
+    strategy = from_text(
+        "version = 1\nrounds = 1\n[compression]\nboost = { stem = 0.25, head = 4 }"
+    )
+    assert strategy.compression.boost == {"stem": 0.25, "head": 4.0}
+
+
+def test_the_density_of_a_shared_mask_is_that_of_the_mask_and_not_of_the_codec():
+    text = 'version = 1\nrounds = 1\n[compression]\nmask = "shared"\ndensity = 0.05'
+    compression = from_text(text).compression
+    assert compression.mask_rule(seed=3) == MaskRule(3, 0.05)
+    assert compression.codec(10).density is None
+    assert from_text(text.replace("shared", "chosen")).compression.mask_rule(seed=3) is None
+
+
 def test_a_wrong_choice_of_selector_is_one_mistake_and_not_two():
     assert problems('[clients]\nselection = "unifrom"\nshare = 0.5') == [
         (
-            's.toml:4: clients.selection: expected one of "all", "uniform" or "bernoulli", '
-            'got "unifrom"; did you mean "uniform"?'
+            's.toml:4: clients.selection: expected one of "all", "uniform", "bernoulli", '
+            '"resource", "gain" or "oort", got "unifrom"; did you mean "uniform"?'
         )
     ]
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedfreeze", "fedfreeze-literal", "full"])
+PRESETS = [
+    "fedavg",
+    "fedbug",
+    "fedfreeze",
+    "fedfreeze-literal",
+    "fedfrozen",
+    "fedpart",
+    "fix-last-layer",
+    "fix-last-two",
+    "full",
+    "random",
+    "top-down",
+]
+
+
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_valid_names_its_command_and_reads_back_equal(name):
     strategy = load(name)
     first_line = presets()[name].read_text(encoding="utf-8").partition("\n")[0]
@@ -227,7 +307,7 @@ def test_every_preset_is_valid_names_its_command_and_reads_back_equal(name):
 
 
 def test_there_are_no_other_presets():
-    assert list(presets()) == ["fedavg", "fedfreeze", "fedfreeze-literal", "full"]
+    assert list(presets()) == PRESETS
 
 
 def test_the_literal_preset_differs_from_fedfreeze_in_how_updates_are_packed_alone():
@@ -257,8 +337,7 @@ def test_an_unknown_preset_is_answered_with_those_there_are():
         load("fedfreez")
     assert str(caught.value) == (
         'no strategy file or preset "fedfreez"; did you mean "fedfreeze"?\n'
-        "The presets are fedavg, fedfreeze, fedfreeze-literal, full; `fedfreeze init` "
-        "writes a file to start from."
+        f"The presets are {', '.join(PRESETS)}; `fedfreeze init` writes a file to start from."
     )
 
 

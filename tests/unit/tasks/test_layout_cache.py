@@ -10,6 +10,7 @@ import pytest
 
 from fedfreeze.layout import Layer, LayerCosts, Layout, TensorSpec
 from tasks import layout_cache
+from tasks.cached_json import write_cached
 from tasks.layout_cache import cached_layout, layout_key, remember
 from tasks.options import Options
 
@@ -86,12 +87,12 @@ DAMAGES = {
     "another document": lambda text, document: "[1, 2]",
     "a number": lambda text, document: "7",
     "nested": lambda text, document: "[" * 100_000,
-    "no digest": lambda text, document: json.dumps({"format": 1, "layout": document["layout"]}),
-    "another format": lambda text, document: changed(document, format=2),
+    "no digest": lambda text, document: json.dumps({"format": 2, "content": document["content"]}),
+    "another format": lambda text, document: changed(document, format=1),
     "another layout": lambda text, document: changed(
-        document, layout={**document["layout"], "model": "other"}
+        document, content={**document["content"], "model": "other"}
     ),
-    "no layout": lambda text, document: changed(document, layout=None),
+    "no layout": lambda text, document: changed(document, content=None),
 }
 
 
@@ -111,8 +112,7 @@ def test_a_file_whose_digest_is_right_and_which_is_no_layout_counts_as_absent(tm
     remember("fashion-cnn", None, LAYOUT, root=tmp_path)
     path = the_file(tmp_path)
     for content in ({"model": "m", "layers": []}, {"model": "m"}, {"model": "m", "layers": [7]}):
-        digest = layout_cache._digest(content)
-        path.write_text(json.dumps({"format": 1, "sha256": digest, "layout": content}))
+        assert write_cached(path, content)
         assert cached_layout("fashion-cnn", root=tmp_path) is None
 
 

@@ -22,6 +22,17 @@ def test_a_board_without_one_has_none(tmp_path):
     assert battery_now(planted(tmp_path, PI_4)) is None
 
 
+def test_an_empty_slot_is_no_battery(tmp_path):
+    slot = {
+        "/sys/class/power_supply/b/type": "Battery",
+        "/sys/class/power_supply/b/present": "0",
+        "/sys/class/power_supply/b/capacity": "0",
+    }
+    assert battery_now(planted(tmp_path, slot)) is None
+    full = {"/sys/class/power_supply/b/present": "1", "/sys/class/power_supply/b/capacity": "100"}
+    assert battery_now(planted(tmp_path, full)).share == 1.0
+
+
 def test_what_a_battery_does_not_say_is_none(tmp_path):
     silent = {
         "/sys/class/power_supply/b/type": "Battery",

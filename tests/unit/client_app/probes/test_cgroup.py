@@ -61,6 +61,12 @@ def test_a_group_over_its_limit_leaves_nothing(tmp_path):
     assert free_memory_bytes(planted(tmp_path, over)) == 0
 
 
+@pytest.mark.parametrize(("high", "free_mib"), [(450 * MIB, 150), (900 * MIB, 300), ("max", 300)])
+def test_where_the_kernel_would_hold_a_process_up_its_memory_ends(tmp_path, high, free_mib):
+    files = {**CONTAINER_V2, "/sys/fs/cgroup/memory.high": f"{high}"}
+    assert free_memory_bytes(planted(tmp_path, files)) == free_mib * MIB
+
+
 def test_the_largest_number_of_version_1_limits_nothing(tmp_path):
     files = {
         "/proc/self/cgroup": "4:memory:/a\n9:cpu,cpuacct:/a\n",

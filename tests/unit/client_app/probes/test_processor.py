@@ -39,6 +39,16 @@ def test_a_processor_is_what_the_kernel_says(tmp_path, files, expected):
     assert processor_now(planted(tmp_path, files)) == expected
 
 
+@pytest.mark.parametrize(
+    ("mask", "allowed"),
+    [("f", 4), ("00000000,0000000c", 2), ("ffffffff,ffffffff", 64), ("0", None), ("many", None)],
+)
+def test_the_cores_that_a_process_may_run_on_are_counted(tmp_path, mask, allowed):
+    status = f"Name:\tpython\nCpus_allowed:\t{mask}\nCpus_allowed_list:\t0-3\n"
+    system = planted(tmp_path, {**PI_4, "/proc/self/status": status})
+    assert (processor_now(system).cores, processor_now(system).allowed) == (4, allowed)
+
+
 def test_an_arm_core_that_nobody_listed_keeps_its_number(tmp_path):
     files = {"/proc/cpuinfo": arm_cpuinfo("0xabc", maker="0x51")}
     assert processor_now(planted(tmp_path, files)).model == "Arm core 0xabc of maker 0x51"

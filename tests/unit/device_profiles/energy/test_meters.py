@@ -50,9 +50,21 @@ def test_a_sensor_that_fails_for_a_while_leaves_a_gap_that_is_interpolated():
     assert (reading.energy_j, reading.samples, reading.gaps_s) == (60.0, 3, 5.0)
 
 
+@pytest.mark.parametrize(
+    "powers_w",
+    [[10.0, 10.0, None, None, None, None, None], [None, None, None, None, None, 10.0, 10.0]],
+    ids=["falls silent", "begins late"],
+)
+def test_what_a_sensor_misses_at_an_end_is_a_gap_with_the_power_of_the_nearest_sample(powers_w):
+    # 10 W over 6 s, of which 5 are not seen.
+    reading = sampled(powers_w, [1.0] * 6)
+    assert (reading.energy_j, reading.samples, reading.gaps_s) == (60.0, 2, 5.0)
+
+
 def test_a_sensor_that_never_answers_has_no_energy():
     reading = sampled([None] * 4, [1.0] * 3)
     assert (reading.energy_j, reading.samples, reading.sample_rate_hz) == (None, 0, None)
+    assert sampled([None] * 5, [1.0] * 4).gaps_s == 4.0
 
 
 def test_a_meter_starts_from_nothing_each_time():

@@ -66,7 +66,10 @@ def test_a_pi_5_sums_the_rails_of_which_it_knows_volts_and_amperes(tmp_path):
     assert sensor.power_w() == pytest.approx(2.57)
 
 
-@pytest.mark.parametrize("answer", ["", "Command not registered", "EXT5V_V volt(24)=5.1V"])
+@pytest.mark.parametrize(
+    "answer",
+    ["", "Command not registered", "EXT5V_V volt(24)=5.1V", "A_A current(1)=1.2.3A A_V volt(2)=1V"],
+)
 def test_an_answer_without_a_whole_rail_is_no_power(answer):
     assert pmic_power_w(answer) is None
 

@@ -144,6 +144,63 @@ def test_a_layer_used_twice_costs_twice_and_comes_at_its_first_use():
     assert layout["a"].cut_bytes == 16
 
 
+class TwoProducts(torch.autograd.Function):
+    """``x A B`` with a backward pass of its own."""
+
+    @staticmethod
+    def forward(ctx, x, first, second):
+        hidden = x @ first
+        ctx.save_for_backward(x, hidden, first, second)
+        return hidden @ second
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, hidden, first, second = ctx.saved_tensors
+        of_hidden = gradient @ second.T
+        return of_hidden @ first.T, x.T @ of_hidden, hidden.T @ gradient
+
+
+def test_products_inside_a_function_with_its_own_gradient_cost_what_they_do_outside():
+    def net(product):
+        return Net(
+            lambda net, x: net.head(product(net.base(x), net.first, net.second)),
+            base=nn.Linear(8, 8),
+            first=nn.Parameter(torch.rand(8, 16)),
+            second=nn.Parameter(torch.rand(16, 8)),
+            head=nn.Linear(8, 2),
+        )
+
+    batch = torch.rand(4, 8)
+    inside = trace(net(TwoProducts.apply), batch, "net")
+    outside = trace(net(lambda x, first, second: x @ first @ second), batch, "net")
+    assert [flops_of(layer) for layer in inside] == [flops_of(layer) for layer in outside]
+    counted = counted_flops(net(TwoProducts.apply), inside, inside.names, batch)
+    assert training_flops(inside, inside.names, 4) == counted
+
+
+def flops_of(layer):
+    costs = layer.costs
+    return (
+        costs.forward_flops,
+        costs.input_grad_flops,
+        costs.inner_grad_flops,
+        costs.weight_grad_flops,
+    )
+
+
+@pytest.mark.parametrize("hide", [lambda net, x: net.a(x).detach(), lambda net, x: quiet(net.a, x)])
+def test_a_branch_that_gets_no_gradient_costs_none(hide):
+    net = Net(lambda net, x: net.b(net.a(x) - hide(net, x)), a=nn.Linear(4, 6), b=nn.Linear(6, 2))
+    a, b = (layer.costs for layer in trace(net, torch.rand(2, 4), "net"))
+    assert (a.forward_flops, a.weight_grad_flops, a.input_grad_flops) == (2 * 48, 48, 0)
+    assert (b.forward_flops, b.weight_grad_flops, b.input_grad_flops) == (24, 24, 24)
+
+
+def quiet(module, x):
+    with torch.no_grad():
+        return module(x)
+
+
 def test_what_the_author_froze_costs_no_gradient():
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
     net[0].requires_grad_(False)

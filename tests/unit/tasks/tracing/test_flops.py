@@ -287,3 +287,27 @@ def test_what_touches_each_element_a_few_times_is_free(operation):
     layout = trace(net, torch.rand(BATCH, 4), "net")
     products = [4 * 8, net.b.in_features * 2]
     assert [layer.costs.forward_flops for layer in layout] == [2 * n for n in products]
+
+
+def test_a_product_of_complex_numbers_costs_four_of_real_ones():
+    """A spectral layer: (a + bi)(c + di) has four products and two sums, and is added to others."""
+    modes, inner, outer = 5, 3, 4
+
+    def steps(net, x):
+        spectrum = torch.fft.rfft(net.base(x))
+        mixed = torch.einsum("bix,iox->box", spectrum, torch.view_as_complex(net.weight))
+        return net.head(torch.view_as_real(mixed).flatten(1))
+
+    net = Net(
+        steps,
+        base=nn.Conv1d(2, inner, 1, bias=False),
+        weight=nn.Parameter(torch.rand(inner, outer, modes, 2)),
+        head=nn.Linear(2 * outer * modes, 2),
+    )
+    layout = trace(
+        net, torch.rand(BATCH, 2, 8), "net", {"a": ["base.*"], "b": ["weight", "head.*"]}
+    )
+    product, head = 8 * inner * outer * modes, 2 * 2 * outer * modes * 2
+    found = layout["b"].costs
+    assert (found.forward_flops, found.weight_grad_flops) == (product + head,) * 2
+    assert found.input_grad_flops == product + head

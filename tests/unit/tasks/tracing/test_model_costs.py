@@ -1,161 +1,18 @@
-"""Operations of whole models against formulas worked out from their shapes alone.
-
-Counted are matrix products and convolutions (2 a product), norms (8 an element forward and towards
-the input, 3 for scale and shift) and the gradient of looked-up words (1 an element).
-"""
-
-from dataclasses import dataclass, replace
+"""Operations of whole models against formulas worked out from their shapes alone."""
 
 import pytest
 import torch
 
 from device_profiles.cost import training_flops
-from tasks.loading import load
-from tasks.options import Options
+from experiments.devices.case import task_of
+from experiments.devices.formulas import FORMULAS, Part, part_of
 from tasks.tracing import trace
 from tests.unit.tasks.tracing.small_nets import six
 
 
-@dataclass
-class Part:
-    """Operations of one part of a model, forward and towards its inputs and weights.
-
-    ``left_out`` is what the convention does not count: biases, activations, softmax, sums.
-    """
-
-    forward: float = 0.0
-    inputs: float = 0.0
-    weights: float = 0.0
-    left_out: float = 0.0
-
-    def __add__(self, other):
-        return Part(
-            self.forward + other.forward,
-            self.inputs + other.inputs,
-            self.weights + other.weights,
-            self.left_out + other.left_out,
-        )
-
-    def __mul__(self, times):
-        return Part(*(times * part for part in vars(self).values()))
-
-    def first(self):
-        """Nothing before it needs a gradient."""
-        return replace(self, inputs=0.0)
-
-
-def product(flops, *, outputs=0, pointwise=0):
-    return Part(flops, flops, flops, outputs + pointwise)
-
-
-def linear(rows, inputs, outputs, *, pointwise=0):
-    return product(2 * rows * inputs * outputs, outputs=rows * outputs, pointwise=pointwise)
-
-
-def convolution(taps, inputs, outputs, side, *, pointwise=0):
-    return product(2 * taps * inputs * outputs * side**2, pointwise=pointwise)
-
-
-def norm(elements):
-    return Part(8 * elements, 8 * elements, 3 * elements, 0)
-
-
-def attention(rows, width, heads):
-    scores = 2 * rows * rows * width
-    return Part(2 * scores, 4 * scores, 0, 5 * heads * rows * rows)
-
-
-def transformer_block(rows, width, inner, heads):
-    """Four projections, two norms, two sums; GELU counts 10 an element."""
-    return (
-        linear(rows, width, width) * 4
-        + attention(rows, width, heads)
-        + linear(rows, width, inner, pointwise=10 * rows * inner)
-        + linear(rows, inner, width)
-        + norm(rows * width) * 2
-        + Part(left_out=2 * rows * width)
-    )
-
-
-def fashion_cnn():
-    def relu_convolution(taps, inputs, outputs, side):
-        return convolution(taps, inputs, outputs, side, pointwise=2 * outputs * side**2)
-
-    return {
-        "stem": relu_convolution(25, 1, 16, 14).first(),
-        "conv2": relu_convolution(9, 16, 32, 7),
-        "conv3": relu_convolution(9, 32, 32, 7),
-        "conv4": relu_convolution(9, 32, 48, 4),
-        "fc": linear(1, 768, 96, pointwise=96),
-        "head": linear(1, 96, 10),
-    }
-
-
-def resnet18():
-    def block(inputs, outputs, side):
-        shape = outputs * side**2
-        both = convolution(9, inputs, outputs, side) + convolution(9, outputs, outputs, side)
-        both = both + norm(shape) * 2 + Part(left_out=3 * shape)
-        if inputs == outputs:
-            return both
-        return both + convolution(1, inputs, outputs, side) + norm(shape)
-
-    parts = {
-        "conv1": convolution(9, 3, 64, 32).first(),
-        "bn1": norm(64 * 32**2) + Part(left_out=64 * 32**2),
-        "layer1": block(64, 64, 32) * 2,
-        "layer2": block(64, 128, 16) + block(128, 128, 16),
-        "layer3": block(128, 256, 8) + block(256, 256, 8),
-        "layer4": block(256, 512, 4) + block(512, 512, 4),
-        "fc": linear(1, 512, 10),
-    }
-    # The norm behind the first convolution belongs to its layer.
-    parts["conv1"] += parts.pop("bn1")
-    return parts
-
-
-def vit_tiny():
-    width, patches = 192, 64
-    tokens = patches + 1
-    return {
-        "patch_embed": convolution(16, 3, width, 8).first(),
-        **{
-            f"blocks.{at}": transformer_block(tokens, width, 4 * width, heads=3) for at in range(12)
-        },
-        "head": norm(tokens * width) + linear(1, width, 10),
-    }
-
-
-def minilm():
-    width, length = 384, 128
-    words = Part(weights=length * width)
-    return {
-        "bert.embeddings": words + norm(length * width),
-        **{
-            f"bert.encoder.layer.{at}": transformer_block(length, width, 4 * width, heads=12)
-            for at in range(6)
-        },
-        "head": linear(1, width, 8),
-    }
-
-
-MODELS = {
-    "fashion-cnn": ("fashion-cnn", fashion_cnn),
-    "resnet18-gn": ("cifar10", resnet18),
-    "vit-tiny": ("cifar10", vit_tiny),
-    "minilm": ("reuters-r8-minilm", minilm),
-}
-
-
-@pytest.fixture(scope="module", params=sorted(MODELS))
+@pytest.fixture(scope="module", params=sorted(FORMULAS))
 def model(request):
-    task, formulas = MODELS[request.param]
-    return load(task, Options(model=request.param)).layout(), formulas()
-
-
-def part_of(layer, parts):
-    (found,) = (part for part in parts if layer == part or layer.startswith(f"{part}."))
-    return found
+    return task_of(request.param).layout(), FORMULAS[request.param]()
 
 
 def test_every_part_of_a_model_costs_what_its_shapes_say(model):

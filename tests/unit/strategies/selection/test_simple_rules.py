@@ -1,11 +1,18 @@
+import hashlib
 import math
 from collections import Counter
 
 import pytest
 
-from strategies.selection import choose
+from strategies.selection import RULES, Offer, Seats
 
 IDS = [f"board-{number:03d}" for number in range(100)]
+
+
+def choose(rule, ids, *, share, seed, number):
+    chosen = RULES[rule](Seats(share, 0.2, 20, seed)).cohort(Offer(number, tuple(ids)))
+    assert (chosen.rule, chosen.why, chosen.scores) == (None, {}, {})
+    return chosen.cohort
 
 
 def rounds(rule, share, ids=IDS, seed=0, count=50):
@@ -76,3 +83,13 @@ def test_bernoulli_throws_again_while_nobody_is_in():
     expected = 200 * 0.05 / (1 - 0.95**3)
     for name, count in Counter(i for cohort in cohorts for i in cohort).items():
         assert abs(count - expected) < 4 * math.sqrt(expected), name
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("uniform", "e8ccc13a2ad1d9ba"), ("bernoulli", "02da6522df3b8960")],
+)
+def test_a_seed_draws_the_cohorts_that_it_always_drew(rule, expected):
+    """A run that is taken up again, or told of elsewhere, must be the same run."""
+    text = repr(rounds(rule, 0.3, seed=7))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == expected
