@@ -44,7 +44,7 @@ class Outlook:
 
 
 def plan(
-    strategy: Annotated[str, typer.Argument(metavar="STRATEGY")],
+    strategy: Annotated[str, typer.Argument(metavar="[STRATEGY]")] = "fedfreeze",
     *,
     fleet: Annotated[
         str | None, typer.Option(help="Boards to plan for: a name or a TOML file.")

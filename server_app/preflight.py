@@ -7,6 +7,7 @@ plans can be made without torch.
 
 from __future__ import annotations
 
+from strategies.freeze import policy_for
 from strategies.orders import limits
 from strategies.schema import Strategy
 from tasks.division_cache import remember_examples
@@ -17,14 +18,15 @@ from tasks.task import Task
 
 
 def check_model(strategy: Strategy) -> Task:
-    """Refuse a task that cannot be loaded, or whose model cannot be divided as the strategy wants.
+    """Refuse a task that cannot be loaded, or whose model lacks layers that the strategy names.
 
     Raises:
         ConfigError, LayoutError: it is so.
     """
     task = load(strategy.task, strategy.options)
     layout = task.layout()
-    limits(layout, strategy.clients, strategy.compression, strategy.local)
+    limits(layout, strategy.clients, strategy.compression, strategy.local, strategy.limits)
+    policy_for(strategy.freeze, layout)
     if cached_layout(strategy.task, strategy.options) is None:
         remember(strategy.task, strategy.options, layout)
     return task

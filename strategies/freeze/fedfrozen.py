@@ -33,6 +33,8 @@ from strategies.freeze.modules import layers_called
 from strategies.freeze.policy import Advice, ClientView, FreezePolicy, RoundView
 from strategies.local_step import LocalStep, Parameters
 
+_HINT = '; fedfrozen is for models with attention, such as model.name = "vit-nano"'
+
 
 class FedFrozenSettings(settings.Settings):
     """``[freeze]`` of policy ``fedfrozen``."""
@@ -67,8 +69,8 @@ class FedFrozen(FreezePolicy):
 
     def __init__(self, settings: Any, layout: Layout) -> None:
         super().__init__(settings, layout)
-        self._kernel = layers_called(layout, settings.kernel, key="freeze.kernel")
-        self._value = layers_called(layout, settings.value, key="freeze.value")
+        self._kernel = layers_called(layout, settings.kernel, key="freeze.kernel", hint=_HINT)
+        self._value = layers_called(layout, settings.value, key="freeze.value", hint=_HINT)
         if both := [name for name in self._value if name in self._kernel]:
             raise ConfigError(
                 f"freeze: expected kernel and value to be different layers, {', '.join(both)} "

@@ -9,13 +9,16 @@ from fedfreeze.errors import ConfigError
 from fedfreeze.layout import Layout
 
 
-def layers_called(layout: Layout, globs: Sequence[str], *, key: str) -> tuple[str, ...]:
+def layers_called(
+    layout: Layout, globs: Sequence[str], *, key: str, hint: str = ""
+) -> tuple[str, ...]:
     """Names of the layers that any of the globs matches, in forward order.
 
     Args:
         layout: of the model.
         globs: over layer names.
         key: of the strategy TOML that they come from, for messages.
+        hint: what to do about it, for messages.
 
     Raises:
         ConfigError: a glob that matches no layer; lists the layers that there are.
@@ -24,6 +27,7 @@ def layers_called(layout: Layout, globs: Sequence[str], *, key: str) -> tuple[st
         if not any(fnmatchcase(name, glob) for name in layout.names):
             raise ConfigError(
                 f'{key}: no layer is called "{glob}"; the layers are {", ".join(layout.names)}'
+                f"{hint}"
             )
     return tuple(name for name in layout.names if any(fnmatchcase(name, glob) for glob in globs))
 

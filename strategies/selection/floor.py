@@ -10,6 +10,10 @@ clients with the least slack are asked, and the others may be anybody: what is a
 with a slack up to d is taken from what the d rounds after this one could not bear. (The test of
 earliest-deadline-first scheduling, Liu and Layland, Journal of the ACM 20, 1973, for jobs of one
 round.)
+
+When somebody comes back, its turn may fall together with another one, which the test did not see
+while it was away. Then a promise breaks. Whoever has waited longest is asked first, and all turns
+that are due take at most ``clients / k`` rounds, so that nobody waits for twice the window.
 """
 
 from __future__ import annotations

@@ -77,10 +77,14 @@ def test_everybody_that_is_there_is_asked_within_every_window_of_rounds(name, se
 
 
 @given(names, seats, fleets(), st.integers(0, 2**12 - 1))
-def test_a_client_that_comes_and_goes_is_not_kept_waiting_beyond_its_own_rounds(
+def test_a_client_that_comes_and_goes_waits_less_than_twice_the_window_of_its_own_rounds(
     name, seats, fleet, pattern
 ):
-    """One client is there now and then; nobody else ever leaves."""
+    """One client is there now and then; nobody else ever leaves.
+
+    Where the share allows no more than one turn in each window, two turns may fall together when it
+    comes back, and then one of them has to wait.
+    """
     one, others = fleet.ids[0], fleet.ids[1:]
     rule = RULES[name](seats)
     sizes = [seats.size(len(fleet.ids) - gone) for gone in (0, 1) if len(fleet.ids) > gone]
@@ -92,7 +96,7 @@ def test_a_client_that_comes_and_goes_is_not_kept_waiting_beyond_its_own_rounds(
         rule.observe(fleet.records(chosen))
         if one in there:
             waited = 0 if one in chosen.cohort else waited + 1
-        assert waited < rounds
+        assert waited < 2 * rounds
 
 
 @given(st.sampled_from(["resource", "gain"]), shares, st.floats(0.0, 1.0), st.integers(0, 9))

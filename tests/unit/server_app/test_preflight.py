@@ -53,3 +53,12 @@ def test_a_budget_without_room_for_a_packet_is_found():
 def test_weights_that_are_not_there_are_found():
     with pytest.raises(ConfigError, match=r"there is no file /nowhere.safetensors"):
         check(load("fedfreeze", ["model.pretrained=/nowhere.safetensors"]), 10, None)
+
+
+def test_a_policy_for_layers_that_the_model_has_not_is_found():
+    with pytest.raises(ConfigError) as caught:
+        check_model(load("fedfreeze", ["freeze.policy=fedfrozen"]))
+    assert str(caught.value) == (
+        'freeze.kernel: no layer is called "*.qk"; the layers are stem, conv2, conv3, conv4, fc, '
+        'head; fedfrozen is for models with attention, such as model.name = "vit-nano"'
+    )

@@ -77,7 +77,8 @@ def test_the_penalty_is_the_gradient_of_half_lambda_times_the_squared_norm():
             {"kernel": ["*.attention"]},
             (
                 'freeze.kernel: no layer is called "*.attention"; the layers are embed, b0.qk, '
-                "b0.v, b0.out, b1.qk, b1.v, head"
+                "b0.v, b0.out, b1.qk, b1.v, head; fedfrozen is for models with attention, such as "
+                'model.name = "vit-nano"'
             ),
         ),
         (
