@@ -13,6 +13,7 @@ import typer
 from cli import plan_values, request
 from cli.plan_explained import chosen, explained
 from cli.plan_inputs import examples_of, layout_of
+from cli.plan_presence import presence_notes
 from cli.plan_table import notes, table
 from cli.plan_totals import totals
 from device_profiles.fleet import Fleet, fleet_from_text
@@ -110,10 +111,11 @@ def plan(
         print(plain_json.text(found))
     else:
         width = shutil.get_terminal_size().columns
-        lines = shown(outlook, strategy, width=width, each=each)
+        has_totals = show_totals or rounds is not None
+        lines = shown(outlook, strategy, width=width, each=each, has_totals=has_totals)
         if explained_board is not None:
             lines += ["", *explained(outlook.forecast, explained_board, width=width)]
-        if show_totals or rounds is not None:
+        if has_totals:
             lines += ["", *totals(outlook.run(), width=width, each=each)]
         print("\n".join(lines))
     if not outlook.forecast.can_train:
@@ -123,19 +125,28 @@ def plan(
         )
 
 
-def shown(outlook: Outlook, name: str, *, width: int, each: bool = False) -> list[str]:
+def shown(
+    outlook: Outlook, name: str, *, width: int, each: bool = False, has_totals: bool = False
+) -> list[str]:
     """The table under its heading, and what to know about it."""
+    presence = presence_notes(outlook.fleet, outlook.forecast, with_totals=has_totals)
     return [
         *(line for text in _heading(outlook, name) for line in textwrap.wrap(text, width)),
         "",
         *table(outlook.forecast, width=width, each=each),
         "",
         *notes(outlook.forecast, width=width, each=each),
+        *(line for text in presence for line in textwrap.wrap(text, width)),
     ]
 
 
 def _outlook(asked: request.Request, examples: int | None, number: int) -> Outlook:
     settings = asked.strategy_here
+    if number > settings.rounds:
+        raise ConfigError(
+            f"--round: expected at most {settings.rounds}, the rounds of the run, got {number}; "
+            f"name an earlier one, or plan a longer run with --set rounds={number}"
+        )
     fleet = fleet_from_text(asked.fleet_text, "fleet.toml")
     layout = layout_of(settings)
     held = (
@@ -157,5 +168,5 @@ def _heading(outlook: Outlook, name: str) -> Sequence[str]:
             f"{name} on fleet {settings.fleet}: round {outlook.forecast.number} of "
             f"{settings.rounds}, seed {settings.seed}, task {settings.task}"
         ),
-        f"{len(held)} boards with {spread} examples each, {source}",
+        f"{len(held)} board{'' if len(held) == 1 else 's'} with {spread} examples each, {source}",
     )

@@ -22,6 +22,12 @@ Decided = tuple[str, str, str]
 _BYTES, _SECONDS, _JOULES = Dimension.BYTES, Dimension.SECONDS, Dimension.JOULES
 
 
+_WORTH = (
+    "A layer's worth is how much the policy wants it trained; of all sets of layers that the board "
+    "can bear, the plan is the one of the greatest worth in all."
+)
+
+
 def chosen(forecast: Forecast, name: str) -> Prospect:
     """The board that is meant: by its device id, or the first one of a profile.
 
@@ -50,6 +56,8 @@ def explained(forecast: Forecast, prospect: Prospect, *, width: int) -> list[str
         *lines,
         "",
         *_layers(forecast, prospect, outcome.plan, width),
+        "",
+        *textwrap.wrap(_WORTH, width),
         "",
         *_costs(forecast, prospect, outcome),
         "",
@@ -118,7 +126,7 @@ def _worth(prospect: Prospect, name: str) -> str:
         return "coverage asks this board for it"
     if name in advice.must_train:
         return "the policy says that it must"
-    return f"worth {advice.values.get(name, 0.0):.3g} to the policy"
+    return f"worth {advice.values.get(name, 0.0):.3g}"
 
 
 def _costs(forecast: Forecast, prospect: Prospect, planned: Planned) -> list[str]:

@@ -15,6 +15,7 @@ from strategies.forecast import Forecast, Planned, Prospect, Refusal
 MOST_NAMES = 12
 
 _UNASKED = "*"
+_MOST_IDS = 3
 _HEADER = ("board", "ep", "batch", "down", "train", "up", "MiB", "kB", "J", "limit")
 _LAYERS_AT = 1  # the bar's column, where it is one
 
@@ -53,7 +54,8 @@ def table(forecast: Forecast, *, width: int, each: bool = False) -> list[str]:
     lines = _rows(training, forecast, width, each=each) if training else []
     for group in found:
         if isinstance(group.first.outcome, Refusal):
-            lines.append(f"{_name(group, each=each)} sits out: {_refusal(group)}")
+            said = f"{_named(group, each=each)} sits out: {_refusal(group)}"
+            lines += textwrap.wrap(said, width, subsequent_indent="  ")
     return lines
 
 
@@ -140,6 +142,15 @@ def _bar(group: Group, forecast: Forecast) -> str:
 def _name(group: Group, *, each: bool) -> str:
     first = group.first
     return f"{first.device_id} {first.board.name}{_star(first)}" if each else group.name
+
+
+def _named(group: Group, *, each: bool) -> str:
+    """The name, with the device ids that the first column has no room for."""
+    if each:
+        return _name(group, each=True)
+    ids = [member.device_id for member in group.members]
+    shown = [*ids[:_MOST_IDS], "..."] if len(ids) > _MOST_IDS else ids
+    return f"{group.name} ({', '.join(shown)})"
 
 
 def _star(prospect: Prospect) -> str:

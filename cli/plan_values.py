@@ -32,6 +32,7 @@ def values(settings: Strategy, fleet: str, forecast: Forecast, run: RunForecast)
         "boards": [_board(prospect, forecast) for prospect in forecast.prospects],
         "run": {
             "rounds": run.rounds,
+            **({} if run.end is None else {"end": run.end}),
             "modelled_s": run.simulated_s,
             "modelled_upload_bytes": run.upload_bytes,
             "modelled_download_bytes": run.download_bytes,
@@ -41,6 +42,7 @@ def values(settings: Strategy, fleet: str, forecast: Forecast, run: RunForecast)
                     "device_id": board.device_id,
                     "profile": board.profile,
                     "rounds": board.rounds,
+                    "rounds_lost": board.rounds_lost,
                     "rounds_away": board.rounds_away,
                     "modelled_busy_s": board.busy_s,
                     "modelled_upload_bytes": board.upload_bytes,

@@ -6,7 +6,6 @@ that any process of any platform sees the same boards come and go.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import sys
 from bisect import bisect_right
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fedfreeze.seeded import DRAWS, draw
 from fedfreeze.settings import Joules, Settings, Share
 from fedfreeze.toml_faults import shown
 
@@ -24,7 +24,6 @@ Trace = tuple[Window, ...]
 # A trace travels as text with the fleet; so many windows are months of coming and going.
 MAX_WINDOWS = 10_000
 
-_DRAWS = 2**64
 _LATEST_S = sys.float_info.max
 
 
@@ -89,14 +88,9 @@ def available(
     """
     if isinstance(presence.availability, tuple):
         return _window_at(presence.availability, now_s) is not None
-    # Length prefixes keep ("a", "bc") and ("ab", "c") apart.
-    parts = ["availability", str(seed), device_id, str(round_number)]
-    if look:
-        parts.append(str(look))
-    key = "".join(f"{len(part)}:{part}" for part in parts)
-    draw = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
-    # A probability times a power of two is exact.
-    return draw < int(presence.availability * _DRAWS)
+    looked = (look,) if look else ()
+    drawn = draw("availability", seed, device_id, round_number, *looked)
+    return drawn < int(presence.availability * DRAWS)
 
 
 def opens_s(presence: Presence, now_s: float) -> float:

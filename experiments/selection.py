@@ -8,6 +8,7 @@ has its result is not run again, so the command may be stopped and started at wi
 Example:
     python experiments/selection.py --out ~/selection --quick
     python experiments/selection.py --out ~/selection --page docs/selection.md
+    python experiments/selection.py --out ~/evening --fleet evening --page docs/selection.md
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from server_app.run_config import read
 from strategies.tables import SCORED
 
 RULES = ("uniform", *SCORED)
-BEGIN, END = "<!-- begin: made by experiments/selection.py -->", "<!-- end -->"
+BEGIN, END = "<!-- begin: made by experiments/selection.py --fleet {fleet} -->", "<!-- end -->"
 
 
 def one_run(rule: str, seed: int, given: argparse.Namespace) -> Curve:
@@ -67,12 +68,13 @@ def identity(given: argparse.Namespace) -> str:
     return " ".join(map(str, [*of, *given.set]))
 
 
-def write_page(page: Path, lines: list[str]) -> None:
-    """Put the table between the page's two marks."""
-    before, begin, rest = page.read_text("utf-8").partition(BEGIN)
+def write_page(page: Path, fleet: str, lines: list[str]) -> None:
+    """Put the table between the page's two marks for this fleet."""
+    mark = BEGIN.format(fleet=fleet)
+    before, begin, rest = page.read_text("utf-8").partition(mark)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        sys.exit(f"{page}: expected the marks {BEGIN} and {END}")
+        sys.exit(f"{page}: expected the marks {mark} and {END}")
     page.write_text(before + begin + "\n".join(["", *lines, ""]) + end + after, encoding="utf-8")
 
 
@@ -117,7 +119,7 @@ def main() -> None:
             )
     lines = table(curves, given.target)
     if given.page is not None:
-        write_page(given.page, lines)
+        write_page(given.page, given.fleet, lines)
     if given.json:
         print(
             json.dumps({rule: {s: asdict(c) for s, c in of.items()} for rule, of in curves.items()})

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from device_profiles.battery import lasts_s
 from device_profiles.clock import VirtualClock, round_times
 from device_profiles.cost import modelled_energy_j
-from device_profiles.fleet import fleet_from_text
+from device_profiles.fleet import Fleet
 from device_profiles.presence import available, leaves_s, opens_s
 from fedfreeze.errors import FleetError
-from fedfreeze.messages import NO_TEXT
 from fedfreeze.plan import PlanCost
-from strategies.round_result import RoundResult
 from strategies.seats import Seat, is_simulated, seats
 
 # So often the server looks for boards that come by chance; one that is there in a thousandth of
@@ -32,23 +31,59 @@ from strategies.seats import Seat, is_simulated, seats
 MOST_LOOKS = 100_000
 
 
+@dataclass(frozen=True)
+class Opening:
+    """How a round began.
+
+    Attributes:
+        away: why, by device id, of those who are not there.
+        wait_s: seconds in which nobody was there, before the round.
+        awaited_s: when somebody who is away may come; None where nobody does.
+        energy_j: by device id, what simulated boards drew while the server waited.
+    """
+
+    away: Mapping[str, str]
+    wait_s: float
+    awaited_s: float | None
+    energy_j: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How a round went by the clock.
+
+    Attributes:
+        round_s: its length.
+        late: devices whose update came after the deadline, sorted.
+        lost: why, by device id, for boards that left before their update had arrived.
+        arrival_s: by device id, when an update arrived or would have, in seconds since the run
+            began; of simulated boards.
+        energy_j: by device id, what each simulated board drew.
+        battery_j: by device id, what is left in the batteries of those that have one.
+    """
+
+    round_s: float
+    late: tuple[str, ...]
+    lost: Mapping[str, str]
+    arrival_s: Mapping[str, float]
+    energy_j: Mapping[str, float]
+    battery_j: Mapping[str, float]
+
+
 class Attendance:
     """Keeps the batteries of one run, and says for each round who takes part.
 
     Args:
-        fleet: TOML of the simulated fleet, or NO_TEXT.
+        fleet: that is simulated, if one is.
         seed: of the run.
         deadline_s: simulated seconds that the server waits for updates.
 
     Attributes:
         modelled_energy_total_j: of all asked boards in all rounds; None where none is simulated.
-
-    Raises:
-        ConfigError: the fleet is none.
     """
 
-    def __init__(self, fleet: str, *, seed: int, deadline_s: float) -> None:
-        self._fleet = None if fleet == NO_TEXT else fleet_from_text(fleet, "fleet.toml")
+    def __init__(self, fleet: Fleet | None, *, seed: int, deadline_s: float) -> None:
+        self._fleet = fleet
         self._seed = seed
         self._deadline_s = deadline_s
         self._clients = 0
@@ -57,12 +92,12 @@ class Attendance:
         self.modelled_energy_total_j: float | None = None
 
     def open_round(
-        self, result: RoundResult, profiles: Mapping[str, str], nodes: int, clock: VirtualClock
-    ) -> None:
-        """Wait until somebody is there, and note in ``result`` who is not.
+        self, number: int, profiles: Mapping[str, str], nodes: int, clock: VirtualClock
+    ) -> Opening:
+        """Wait until somebody is there, and say who is not.
 
         Args:
-            result: of the round that begins.
+            number: of the round that begins.
             profiles: what each device that is online says it is, by device id.
             nodes: that are online, real and simulated.
             clock: is moved on by the wait.
@@ -73,45 +108,63 @@ class Attendance:
         self._take_seats(profiles, nodes)
         now_s = at_s = clock.now_s
         look = 0
-        while len(away := self._away(profiles, result.number, look, at_s, now_s)) == len(profiles):
+        while len(away := self._away(profiles, number, look, at_s, now_s)) == len(profiles):
             next_s = self._next_s(away, at_s, now_s, by_chance=look < MOST_LOOKS)
             if math.isinf(next_s):
-                raise FleetError(_nobody_comes(result.number, at_s, away))
+                raise FleetError(_nobody_comes(number, at_s, away))
             at_s, look = next_s, look + 1
-        for device_id in self._battery_j:
-            self._battery_j[device_id] = max(0.0, self._held_j(device_id, at_s - now_s))
+        drawn_j = self._draw({}, at_s - now_s)
         clock.move_to(at_s)
-        result.away, result.simulated_wait_s = away, at_s - now_s
         awaited_s = self._next_s(away, at_s, at_s)
-        result.awaited_s = None if math.isinf(awaited_s) else awaited_s
+        return Opening(away, at_s - now_s, None if math.isinf(awaited_s) else awaited_s, drawn_j)
 
-    def close_round(self, result: RoundResult, clock: VirtualClock) -> None:
-        """Note in ``result`` what arrived when, what did not, and what each board drew.
+    def close_round(
+        self,
+        costs: Mapping[str, PlanCost],
+        clock: VirtualClock,
+        *,
+        asked: Container[str],
+        awaited_s: float | None = None,
+    ) -> Closing:
+        """Say what arrived when, what did not, and what each board drew.
 
         Args:
-            result: with the answers of the round.
+            costs: of those who trained, by device id.
             clock: is moved on by the round.
+            asked: device ids whose joules count for the run.
+            awaited_s: when somebody else may come, where of those who are there nobody can train:
+                the next round begins then.
         """
         begin_s = clock.now_s
-        costs = {i: answer.cost for i, answer in result.answers.items()}
-        if not result.expected and result.awaited_s is not None:
-            # Of those who are there nobody can train: the next round begins with somebody else.
-            clock.move_to(result.awaited_s)
-            result.simulated_s = clock.now_s - begin_s
+        late: tuple[str, ...] = ()
+        lost: dict[str, str] = {}
+        if awaited_s is not None:
+            clock.move_to(awaited_s)
+            round_s = clock.now_s - begin_s
         else:
             totals_s = {i: cost.modelled_total_s for i, cost in costs.items()}
             leave_s, why = self._leaving(costs, begin_s)
             times = round_times(totals_s, leave_s, self._deadline_s)
             clock.advance(times.round_s)
-            result.simulated_s, result.late = times.round_s, times.late
-            result.lost = {
+            round_s, late = times.round_s, times.late
+            lost = {
                 i: f"{why[i]} {totals_s[i] - leave_s[i]:.3g} s before its update would have arrived"
                 for i in times.lost
             }
-        result.arrival_s = {
-            i: begin_s + cost.modelled_total_s for i, cost in costs.items() if i in self._seats
-        }
-        self._draw(result, costs)
+        drawn_j = self._draw(costs, round_s)
+        if self._seats:
+            spent_j = sum(joules for i, joules in drawn_j.items() if i in asked)
+            self.modelled_energy_total_j = (self.modelled_energy_total_j or 0.0) + spent_j
+        return Closing(
+            round_s=round_s,
+            late=late,
+            lost=lost,
+            arrival_s={
+                i: begin_s + cost.modelled_total_s for i, cost in costs.items() if i in self._seats
+            },
+            energy_j=drawn_j,
+            battery_j=dict(self._battery_j),
+        )
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as JSON values."""
@@ -203,24 +256,20 @@ class Attendance:
                     leave_s[device_id], why[device_id] = empty_s, "its battery was empty"
         return leave_s, why
 
-    def _draw(self, result: RoundResult, costs: Mapping[str, PlanCost]) -> None:
-        """Count joules: a board without an answer idles, as does one that was not asked."""
+    def _draw(self, costs: Mapping[str, PlanCost], seconds: float) -> dict[str, float]:
+        """Take what so many seconds cost out of the batteries; who did not train idles."""
+        drawn_j = {}
         for device_id, seat in self._seats.items():
-            drawn_j = (
-                modelled_energy_j(seat.board, costs[device_id], result.simulated_s)
+            joules = (
+                modelled_energy_j(seat.board, costs[device_id], seconds)
                 if device_id in costs
-                else seat.board.power.idle.value * result.simulated_s
+                else seat.board.power.idle.value * seconds
             )
             if device_id in self._battery_j:
-                drawn_j = min(drawn_j, self._battery_j[device_id])
-                self._battery_j[device_id] -= drawn_j
-            if device_id in result.asked:
-                result.modelled_energy_j[device_id] = drawn_j
-                if device_id in self._battery_j:
-                    result.battery_j[device_id] = self._battery_j[device_id]
-        if self._seats:
-            total_j = self.modelled_energy_total_j or 0.0
-            self.modelled_energy_total_j = total_j + sum(result.modelled_energy_j.values())
+                joules = min(joules, self._battery_j[device_id])
+                self._battery_j[device_id] -= joules
+            drawn_j[device_id] = joules
+        return drawn_j
 
 
 def _why_not(availability: object, next_s: float) -> str:

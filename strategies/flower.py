@@ -25,6 +25,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from device_profiles.clock import VirtualClock
+from device_profiles.fleet import fleet_from_text
 from fedfreeze.code_digest import code_digest
 from fedfreeze.errors import PlanError, RunError
 from fedfreeze.layer_digest import layer_digests
@@ -100,7 +101,9 @@ class FedFreeze(Strategy):
         self.clients = Clients()
         self.clock = VirtualClock()
         self.attendance = Attendance(
-            fleet, seed=settings.seed, deadline_s=settings.clients.round_deadline
+            None if fleet == NO_TEXT else fleet_from_text(fleet, "fleet.toml"),
+            seed=settings.seed,
+            deadline_s=settings.clients.round_deadline,
         )
         self.result: RoundResult | None = None
         self._digest = code_digest()
@@ -170,7 +173,7 @@ class FedFreeze(Strategy):
         self.result = RoundResult(server_round)
         profiles = {i: self.clients[i].profile for i in self.clients.online()}
         nodes = len(list(grid.get_node_ids()))
-        self.attendance.open_round(self.result, profiles, nodes, self.clock)
+        self.result.begins(self.attendance.open_round(server_round, profiles, nodes, self.clock))
         wanted = self.settings
         rate = self.learning_rate(server_round)
         view = RoundView(server_round, wanted.rounds, rate, wanted.seed)
@@ -206,7 +209,14 @@ class FedFreeze(Strategy):
         self._reception.take(replies, result, self.published)
         silent = set(result.asked) - set(result.answers) - set(result.sat_out)
         self.note_failures(dict.fromkeys(silent, "no reply"), overwrite=False)
-        self.attendance.close_round(result, self.clock)
+        result.ends(
+            self.attendance.close_round(
+                {i: answer.cost for i, answer in result.answers.items()},
+                self.clock,
+                asked=result.asked,
+                awaited_s=None if result.expected else result.awaited_s,
+            )
+        )
         # Before the merge: the model is still the one that clients trained from.
         self._residual_watch.look_at(result, self.published.arrays, self.layout)
         if self._quorum.meets(result):

@@ -2,8 +2,9 @@
 
 It takes the very steps of a round: the selection, the policy's advice, what coverage asks for, the
 server's fit and the board's own (:mod:`strategies.own_plan`). So the plans of round 1 are those
-that a run with the same seed writes into its audit log. Of later rounds it knows what boards can do
-and nothing of what the policy will have seen.
+that a run with the same seed writes into its audit log. Of later rounds it knows what boards can
+do, and what they could do in the round before, which is what the server plans with: each board is
+taken to have answered then. It knows nothing of what the policy will have seen.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from device_profiles.board import Board
-from device_profiles.cost import plan_cost
 from device_profiles.fleet import Fleet
 from device_profiles.simulated import simulated_capacity
 from fedfreeze.capacity import Capacity
 from fedfreeze.errors import PlanError
 from fedfreeze.layout import Layout
 from fedfreeze.messages import SIMULATED
-from fedfreeze.plan import Plan, PlanCost
+from fedfreeze.plan import Plan
 from strategies.bounds import Limits, Load, board_for
 from strategies.clients import ASSUMED_ENVELOPE_BYTES
 from strategies.coverage import Coverage, Wanted, covering, untrainable
@@ -28,43 +28,17 @@ from strategies.envelope import EnvelopeBound
 from strategies.freeze import policy_for
 from strategies.freeze.policy import Advice, ClientView, FreezePolicy, RoundView
 from strategies.means import Means
-from strategies.model_bytes import blob_bytes
-from strategies.orders import ORDER_BYTES, limits
+from strategies.order_bytes import OrderBytes
+from strategies.orders import limits
+from strategies.outcome import Planned, Refusal, outcome_of
 from strategies.outlook import Outlook
-from strategies.own_plan import OwnPlan, own_plan
 from strategies.planner import feasible, fit
 from strategies.schedule import learning_rate
 from strategies.schema import Strategy
 from strategies.selection import Offer, Prediction, selector_for
 from strategies.selection.work import work_of
 
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a board sits out: the limit that is short, and by how much in words."""
-
-    limit: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a board that takes part would do.
-
-    Attributes:
-        plan: that it trains by.
-        envelope_bytes: that its reply may weigh beside the packet.
-        cost: with the largest packet; joules of the board's own work.
-    """
-
-    plan: Plan
-    envelope_bytes: int
-    cost: PlanCost
-
-    @property
-    def upload_bytes(self) -> int:
-        """Of the largest reply."""
-        return self.plan.upload_budget_bytes + self.envelope_bytes
+__all__ = ["Forecast", "Planned", "Prospect", "Refusal", "device_id_of", "forecast"]
 
 
 @dataclass(frozen=True)
@@ -162,14 +136,28 @@ class _Round:
         clients = len(examples)
         ids = [device_id_of(index) for index in range(clients)]
         self._boards = {i: fleet.board(index, clients) for index, i in enumerate(ids)}
-        self._capacities = {
-            i: simulated_capacity(board, seed=settings.seed, device_id=i, round_number=number)
-            for i, board in self._boards.items()
-        }
-        brought = first_model_bytes(settings, layout) + ORDER_BYTES
+        self._capacities = self._capacities_in(number)
+        # The server plans with what the last reply said.
+        self._known = self._capacities_in(number - 1) if number > 1 else self._capacities
+        before = number - 1 if number > 1 else None
+        brought = OrderBytes(settings, layout).of(number, before)
         self._loads = {
-            i: Load(count, brought, ASSUMED_ENVELOPE_BYTES, board_for(self._limits, board.name))
+            i: Load(count, brought, self._envelope_bytes(i), board_for(self._limits, board.name))
             for (i, board), count in zip(self._boards.items(), examples, strict=True)
+        }
+
+    def _envelope_bytes(self, device_id: str) -> int:
+        """What the server leaves room for; from the first reply on, whatever a reply may weigh."""
+        if self._number == 1:
+            return ASSUMED_ENVELOPE_BYTES
+        bound = EnvelopeBound(self._settings, self._layout, device_id)
+        return bound.most_bytes(self._layout.names, self._limits.full_upload_bytes)
+
+    def _capacities_in(self, number: int) -> dict[str, Capacity]:
+        seed = self._settings.seed
+        return {
+            i: simulated_capacity(board, seed=seed, device_id=i, round_number=number)
+            for i, board in self._boards.items()
         }
 
     def play(self) -> Forecast:
@@ -184,7 +172,7 @@ class _Round:
             limits=self._limits,
             prospects=tuple(self._prospect(i, i in asked, covers.get(i, ())) for i in ids),
             untrainable=untrainable(
-                self._layout, self._limits, ((self._capacities[i], self._loads[i]) for i in ids)
+                self._layout, self._limits, ((self._known[i], self._loads[i]) for i in ids)
             ),
             predictions=predictions,
         )
@@ -204,7 +192,7 @@ class _Round:
         return fit(
             advice,
             layout=self._layout,
-            capacity=self._capacities[device_id],
+            capacity=self._known[device_id],
             limits=self._limits,
             load=self._loads[device_id],
         )
@@ -216,11 +204,11 @@ class _Round:
         )
         if not coverage.is_on:
             return {}
-        wanted = {i: Wanted(self._capacities[i], self._advice(i), self._loads[i]) for i in asked}
+        wanted = {i: Wanted(self._known[i], self._advice(i), self._loads[i]) for i in asked}
         return coverage.cover(self._number, wanted).asked
 
     def _advice(self, device_id: str) -> Advice:
-        capacity = self._capacities[device_id]
+        capacity = self._known[device_id]
         load = self._loads[device_id]
         able = feasible(self._layout, capacity, self._limits)
         outlook = Outlook(Means(self._layout, capacity, self._limits, load))
@@ -237,44 +225,15 @@ class _Round:
             covers=covers,
             load=self._loads[device_id],
             advice=advice,
-            outcome=self._outcome(device_id, advice),
+            outcome=outcome_of(
+                self._settings,
+                self._layout,
+                self._limits,
+                device_id=device_id,
+                board=self._boards[device_id],
+                advice=advice,
+                known=self._known[device_id],
+                capacity=self._capacities[device_id],
+                load=self._loads[device_id],
+            ),
         )
-
-    def _outcome(self, device_id: str, advice: Advice) -> Planned | Refusal:
-        capacity, load = self._capacities[device_id], self._loads[device_id]
-        try:
-            own = own_plan(
-                self._fitted(device_id, advice),
-                layout=self._layout,
-                capacity=capacity,
-                limits=self._limits,
-                load=load,
-                bound=EnvelopeBound(self._settings, self._layout, device_id),
-            )
-        except PlanError as error:
-            return Refusal(error.limit, str(error))
-        return Planned(own.plan, own.envelope_bytes, self._cost(device_id, own))
-
-    def _cost(self, device_id: str, own: OwnPlan) -> PlanCost:
-        load = self._loads[device_id]
-        return plan_cost(
-            self._layout,
-            own.plan.stages,
-            examples=load.examples,
-            epochs=own.plan.epochs,
-            batch_size=own.plan.micro_batch_size,
-            optimizer_slots=self._limits.optimizer_slots,
-            capacity=self._capacities[device_id],
-            download_bytes=load.download_bytes,
-            upload_bytes=own.plan.upload_budget_bytes + own.envelope_bytes,
-            power=self._boards[device_id].power,
-        )
-
-
-def first_model_bytes(settings: Strategy, layout: Layout) -> int:
-    """Bytes of the model that a simulated board is sent in round 1.
-
-    It has the file of a pretrained one itself, so that no layer is sent unless all always are.
-    """
-    has_it = settings.model.pretrained is not None and settings.compression.downlink != "dense"
-    return blob_bytes(layout, () if has_it else layout.names)

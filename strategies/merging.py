@@ -35,21 +35,38 @@ class Quorum:
         self._share = share
         self.void_rounds = 0
 
+    def is_met(self, arrived: int, expected: int, *, others_come: bool) -> bool:
+        """Whether so many updates are enough to merge; counts the round if it is void.
+
+        Args:
+            arrived: in time.
+            expected: that the server waited for.
+            others_come: whether somebody who is away may come. Where nobody who was there could
+                train, it may get better by itself then, and the round does not count.
+        """
+        if arrived and arrived >= self._share * expected:
+            self.void_rounds = 0
+            return True
+        if expected or not others_come:
+            self.void_rounds += 1
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run ends for it."""
+        return self.void_rounds >= MOST_VOID_ROUNDS
+
     def meets(self, result: RoundResult) -> bool:
         """Whether enough answered in time to merge; sets ``result.void``.
 
         Raises:
             FleetError: this is the third void round in a row.
         """
-        arrived = len(_in_time(result))
-        expected = result.expected
-        result.void = arrived == 0 or arrived < self._share * expected
+        arrived, expected = len(_in_time(result)), result.expected
+        others_come = result.awaited_s is not None
+        result.void = not self.is_met(arrived, expected, others_come=others_come)
         if not result.void:
-            self.void_rounds = 0
             return True
-        # Where nobody who was there could train and others may come, it may get better by itself.
-        if expected or result.awaited_s is None:
-            self.void_rounds += 1
         why = "; ".join(
             [f"{i}: {reason}" for i, reason in sorted(result.failed.items())]
             + [f"{i}: late" for i in result.late]
@@ -62,7 +79,7 @@ class Quorum:
             f"the quorum is {self._share:g} ({why or 'nobody was asked'})"
         )
         log(WARNING, text)
-        if self.void_rounds >= MOST_VOID_ROUNDS:
+        if self.is_over:
             raise FleetError(f"{self.void_rounds} void rounds in a row; the last one: {text}")
         return False
 

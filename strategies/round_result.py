@@ -8,6 +8,7 @@ from flwr.app import MetricRecord
 
 from fedfreeze.capacity import Capacity
 from fedfreeze.layout import Layout
+from strategies.attendance import Closing, Opening
 from strategies.coverage import Covered
 from strategies.orders import Asked
 from strategies.replies import Answer
@@ -68,6 +69,21 @@ class RoundResult:
     battery_j: dict[str, float] = field(default_factory=dict)
     selection: Chosen | None = None
     gains: dict[str, float] = field(default_factory=dict)
+
+    def begins(self, opening: Opening) -> None:
+        """Note who is there."""
+        self.away = dict(opening.away)
+        self.simulated_wait_s = opening.wait_s
+        self.awaited_s = opening.awaited_s
+
+    def ends(self, closing: Closing) -> None:
+        """Note what arrived when, and what those who were asked drew."""
+        self.simulated_s = closing.round_s
+        self.late = closing.late
+        self.lost = dict(closing.lost)
+        self.arrival_s = dict(closing.arrival_s)
+        self.modelled_energy_j = {i: j for i, j in closing.energy_j.items() if i in self.asked}
+        self.battery_j = {i: j for i, j in closing.battery_j.items() if i in self.asked}
 
     @property
     def expected(self) -> int:

@@ -13,12 +13,12 @@ round alone.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedfreeze import settings
 from fedfreeze.plan import Reason
+from fedfreeze.seeded import draw
 from strategies.freeze.policy import Advice, ClientView, FreezePolicy, RoundView
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class CoCoFL(FreezePolicy):
         blocks = largest_blocks(trainable, client.outlook)
         block: Sequence[str] = trainable
         if blocks:
-            block = blocks[_draw(view, client.device_id, len(blocks))]
+            drawn = draw("cocofl", view.seed, client.device_id, view.number)
+            block = blocks[drawn % len(blocks)]
         detail = f"round {view.number} trains {block[0]} to {block[-1]}, one of {len(blocks)}"
         return Advice(
             frozen={name: Reason("fixed", detail) for name in trainable if name not in block},
@@ -63,10 +64,3 @@ def largest_blocks(layers: Sequence[str], outlook: Outlook) -> list[tuple[str, .
                 reached = end
                 break
     return found
-
-
-def _draw(view: RoundView, device_id: str, count: int) -> int:
-    # Length prefixes keep ("a", "bc") and ("ab", "c") apart.
-    parts = ("cocofl", str(view.seed), device_id, str(view.number))
-    key = "".join(f"{len(part)}:{part}" for part in parts)
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count

@@ -10,16 +10,14 @@ Coins depend on the seed of the run, the client and the round alone.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from fedfreeze import settings
 from fedfreeze.plan import Reason
+from fedfreeze.seeded import DRAWS, draw
 from strategies.freeze.policy import Advice, ClientView, FreezePolicy, RoundView
-
-_DRAWS = 2**64
 
 
 class RandomSettings(settings.Settings):
@@ -44,12 +42,12 @@ class Random(FreezePolicy):
         """Freeze where the coin says so."""
         share = self._share(view.number)
         coins = {
-            layer.name: _coin(view, client.device_id, layer.name)
+            layer.name: draw(view.seed, client.device_id, view.number, layer.name)
             for layer in self.layout
             if layer.parameters
         }
         closest = min(coins, key=lambda name: coins[name])
-        drawn = {name for name, coin in coins.items() if coin < share * _DRAWS} | {closest}
+        drawn = {name for name, coin in coins.items() if coin < share * DRAWS} | {closest}
         return Advice(
             frozen={
                 name: Reason("fixed", f"not drawn in round {view.number}")
@@ -62,10 +60,3 @@ class Random(FreezePolicy):
     def _share(self, number: int) -> float:
         shares: Any = self.settings.trained_share
         return float(shares[min(number, len(shares)) - 1] if isinstance(shares, list) else shares)
-
-
-def _coin(view: RoundView, device_id: str, layer: str) -> int:
-    # Length prefixes keep ("a", "bc") and ("ab", "c") apart.
-    parts = (str(view.seed), device_id, str(view.number), layer)
-    key = "".join(f"{len(part)}:{part}" for part in parts)
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")

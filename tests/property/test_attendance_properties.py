@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from device_profiles.battery import lasts_s
 from device_profiles.board import load_board
 from device_profiles.clock import VirtualClock, round_seconds, round_times
 from device_profiles.cost import modelled_energy_j
+from device_profiles.fleet import fleet_from_text
 from device_profiles.presence import Presence, available, leaves_s, opens_s
 from fedfreeze.errors import FleetError
 from fedfreeze.plan import PlanCost
@@ -106,13 +106,6 @@ def test_an_update_is_in_time_late_or_lost_and_a_round_never_lasts_beyond_its_de
 # ---- whole runs
 
 
-@dataclass
-class Answered:
-    """All that attendance reads of an answer."""
-
-    cost: PlanCost
-
-
 def way(availability, joules):
     lines = [f"availability = {availability}"] if availability is not None else []
     if joules is not None:
@@ -131,20 +124,21 @@ WAYS = st.builds(way, AVAILABILITIES, st.none() | st.integers(1, 4000))
 def played(ways, costs, deadline_s):
     """Every round of a run as far as it comes, and what the batteries hold after each."""
     text = "".join(f'[[board]]\nprofile = "laptop"\n{way}\n' for way in ways)
-    attendance = Attendance(text, seed=0, deadline_s=deadline_s)
+    fleet = fleet_from_text(text, "mine.toml")
+    attendance = Attendance(fleet, seed=0, deadline_s=deadline_s)
     profiles = {f"sim-{index:04d}": "laptop" for index in range(len(ways))}
     clock, story = VirtualClock(), []
     for number, cost in enumerate(costs, start=1):
         result = RoundResult(number)
         begin_s = clock.now_s
         try:
-            attendance.open_round(result, profiles, len(ways), clock)
+            result.begins(attendance.open_round(number, profiles, len(ways), clock))
         except FleetError:
             break
-        result.asked = {i: None for i in profiles if i not in result.away}
-        result.answers = {i: Answered(cost) for i in result.asked}
         assert clock.now_s >= begin_s
-        attendance.close_round(result, clock)
+        result.asked = {i: None for i in profiles if i not in result.away}
+        costs_of = dict.fromkeys(result.asked, cost)
+        result.ends(attendance.close_round(costs_of, clock, asked=result.asked))
         story.append((result, clock.now_s, attendance.state()))
     return story
 

@@ -91,6 +91,7 @@ GOLDEN = {
         *("full", "--fleet", "low", "--examples", "150", "--clients", "4", "--seed", "5"),
         *("--each", "--rounds", "7", "--explain", "sim-0002"),
     ],
+    "evening": ["fedfreeze", "--fleet", "evening", "--examples", "300", "--totals"],
     "sixty-layers": [
         *(*MIXED, *LONG, "--set", "local.batch-size=32"),
         *("--set", 'local.micro-batches="always"', "--set", "limits.energy-j-per-round=2000"),
@@ -114,9 +115,17 @@ def test_the_command_says_to_the_letter_what_it_said(name, known, capsys):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_no_line_but_a_refusal_is_wider_than_the_terminal(name, known, capsys):
+def test_no_line_is_wider_than_the_terminal(name, known, capsys):
     lines = printed(GOLDEN[name], capsys).splitlines()
-    assert [line for line in lines if len(line) > 80 and " sits out: " not in line] == []
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_long_totals_of_each_board_stand_closer_together(known, capsys):
+    args = [*MIXED, "--each", "--totals", "--rounds", "20000"]
+    lines = printed(args, capsys).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    (wide,) = (line for line in lines if line.startswith("sim-0000") and "20000" in line)
+    assert "20000    0    0" in wide  # two apart it would be "20000     0     0"
 
 
 def test_a_legend_knows_every_reason():
@@ -204,6 +213,21 @@ def test_data_that_is_not_here_is_asked_for_or_a_number_instead(known, capsys):
     assert err.startswith("CIFAR-10 does not ship with the project and was found nowhere")
     assert err.endswith("To plan without the data, say --examples N, how many a board has.\n")
     assert "as --examples says" in printed([*MIXED, "--set", "task=cifar10"], capsys)
+
+
+def test_a_round_that_the_run_does_not_get_to_is_not_planned(known, capsys):
+    assert exit_code(["plan", *MIXED, "--round", "31"]) == 3
+    assert capsys.readouterr().err == (
+        "--round: expected at most 30, the rounds of the run, got 31; name an earlier one, or plan "
+        "a longer run with --set rounds=31\n"
+    )
+    planned = as_json([*MIXED, "--round", "31", "--set", "rounds=31"], capsys)
+    assert planned["round"] == 31
+
+
+def test_one_board_is_one(known, capsys):
+    said = printed([*MIXED, "--clients", "1"], capsys)
+    assert "\n1 board with 300 examples each, as --examples says\n" in said
 
 
 # ---- what is remembered
