@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fedfreeze.code_digest import ROOMS as ROOMS_OF_BOARDS
 from strategies import reference
 from strategies.freeze import POLICIES
 from strategies.methods import METHODS
@@ -13,16 +14,7 @@ from strategies.schema import Strategy, presets
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "seeds.md"
-ROOMS = (
-    "fedfreeze",
-    "compression",
-    "device_profiles",
-    "tasks",
-    "strategies",
-    "client_app",
-    "server_app",
-    "cli",
-)
+ROOMS = (*ROOMS_OF_BOARDS, "cli")
 REGISTRIES = {"policy": POLICIES, "method": METHODS, "preset": presets()}
 CLAIM = re.compile(r"(?:(policy|method|preset) )?`([^`]+)`")
 
